@@ -4,11 +4,12 @@
 
 The simulation (bench/fleet.py) follows the rules of the service, not its code: live before regrade and the oldest
 first, one run of a learner at a time, a claim that ends with its lease when a runner dies or stalls, a late result
-that is refused, three failures of ours before a run is parked, a device that is put aside by its steward and comes
-back after its repair. A batch of re-grades begins after a quarter of the submissions. Prints what the model says
-beside what came out. Exit status 1 when a submission was lost or got two verdicts, a device or a learner had two
-runs, a re-grade ran before a live submission that could have run, a late result was taken, or the model was further
-off than it may be.
+that is refused, three failures of ours before a run is dead-lettered, a device that is out of service until its
+repair. A batch of re-grades begins after a quarter of the submissions.
+
+Prints what the model says beside what came out. Exit status 1 when a submission was lost or got two verdicts, a
+device or a learner had two runs, a re-grade ran before a live submission that could have run, a late result was
+taken, or the model was further off than it may be.
 """
 
 import argparse
@@ -89,14 +90,14 @@ class Model:
         self.down = XID_PER_RUN * REPAIR_S / (self.service_s + XID_PER_RUN * REPAIR_S)
         self.per_hour = gpus * (1 - self.down) * 3600 / self.service_s
 
-    def put_aside(self, per_s: float) -> float:
+    def out_of_service(self, per_s: float) -> float:
         """Share of all device time that is spent in repair at this rate."""
         return per_s * XID_PER_RUN * REPAIR_S / self.gpus
 
     def wait_s(self, per_s: float) -> float:
         """Mean wait of M/G/c by Allen and Cunneen, Erlang's C times (1 + variation) / 2: too much for a large fleet."""
         load = per_s * self.service_s
-        c = max(1, round(self.gpus * (1 - self.put_aside(per_s))))
+        c = max(1, round(self.gpus * (1 - self.out_of_service(per_s))))
         inverse = 1.0  # Erlang's B by its recurrence
         for k in range(1, c + 1):
             inverse = 1.0 + inverse * k / load
@@ -143,8 +144,8 @@ def main() -> int:
 def promises(fleet: Fleet) -> dict[str, int]:
     """How often each promise was broken."""
     return {
-        "lost": sum(run.verdicts == 0 and run.state != "parked" for run in fleet.runs),
-        "graded twice": sum(run.verdicts + (run.state == "parked") > 1 for run in fleet.runs),
+        "lost": sum(run.verdicts == 0 and run.state != "dead-lettered" for run in fleet.runs),
+        "graded twice": sum(run.verdicts + (run.state == "dead-lettered") > 1 for run in fleet.runs),
         **fleet.audit.broken,
     }
 
@@ -157,7 +158,7 @@ def compared(fleet: Fleet, model: Model, load: float, price: float) -> list[Row]
     whole_s = fleet.busy_s + REPAIR_S * len(fleet.repairs)
     # The batch fills what is idle, as far as it goes.
     verdicts_s = min(rate * total / fleet.submissions, model.per_hour / 3600)
-    aside, idle_too = model.put_aside(verdicts_s), paid * fleet.gpus / verdicts_s
+    out, idle_too = model.out_of_service(verdicts_s), paid * fleet.gpus / verdicts_s
     came_too = paid * fleet.last_came * fleet.gpus / fleet.done_till_then
     mean = OFF + ERRORS * math.sqrt(model.variation / total)
     """Share by which a mean over all runs may be off."""
@@ -166,16 +167,16 @@ def compared(fleet: Fleet, model: Model, load: float, price: float) -> list[Row]
     waits = sorted(run.device_wait for run in live)
     alone = [run.device_wait for run in live if not run.beside_batch]
     beside = [run.device_wait for run in live if run.beside_batch]
-    parked, stalls = fleet.submissions * POISON, total * STALL_PER_RUN
+    dead_lettered, stalls = fleet.submissions * POISON, total * STALL_PER_RUN
     return [
         Row("GPU seconds per verdict", model.held_s, fleet.held_s / done, 1, mean * model.held_s),
         Row("verdicts per GPU and hour, none idle", each, 3600 * done / whole_s, 1, mean * each),
         Row(
-            "share of time that a device is put aside",
-            aside,
-            fleet.put_aside_s() / fleet.last_came / fleet.gpus,
+            "share of time that a device is out of service",
+            out,
+            fleet.out_of_service_s() / fleet.last_came / fleet.gpus,
             4,
-            (OFF + ERRORS / math.sqrt(total * XID_PER_RUN)) * aside,
+            (OFF + ERRORS / math.sqrt(total * XID_PER_RUN)) * out,
         ),
         Row("wait for a device without a batch, mean, s", model.wait_s(rate), _mean(alone), 2,
             _wait_off(model.wait_s(rate), alone), bound=True),
@@ -186,7 +187,7 @@ def compared(fleet: Fleet, model: Model, load: float, price: float) -> list[Row]
             for share in (50, 95, 99)
         ),
         Row("wait behind a run of the same learner, mean, s", None, _mean([run.learner_wait for run in live]), 2),
-        Row("parked for an operator", parked, _parked(fleet), 0, ERRORS * math.sqrt(parked) + 1),
+        Row("dead-lettered", dead_lettered, _dead_lettered(fleet), 0, ERRORS * math.sqrt(dead_lettered) + 1),
         Row("late results of stalled runners, refused", stalls, fleet.refused, 0, ERRORS * math.sqrt(stalls) + 1),
         Row("cost per verdict, busy time only", paid * model.service_s, paid * fleet.busy_s / done, 4,
             mean * paid * model.service_s),
@@ -207,8 +208,8 @@ def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def _parked(fleet: Fleet) -> int:
-    return sum(run.state == "parked" for run in fleet.runs)
+def _dead_lettered(fleet: Fleet) -> int:
+    return sum(run.state == "dead-lettered" for run in fleet.runs)
 
 
 if __name__ == "__main__":

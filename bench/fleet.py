@@ -1,9 +1,9 @@
 """A fleet of GPUs in simulated time: the rules of the service, with runners that die and runners that stall.
 
 Used by bench/capacity.py. Live before regrade, then the oldest; one run of a learner at a time; a claim that ends with
-its lease; a failure of ours is tried again with the run's old place in the queue, and the third one parks it; a result
-counts only while its claim holds; a device that its steward puts aside comes back after its repair. The durations are
-those measured (docs/gpu.md), as shares of submissions.
+its lease; a failure of ours is tried again with the run's old place in the queue, and the third one dead-letters it; a
+result counts only while its claim holds; a device that its steward takes out of service comes back
+after its repair. The durations are those measured (docs/gpu.md), as shares of submissions.
 """
 
 import heapq
@@ -36,7 +36,7 @@ STALL_S = LEASE_S + SWEEP_S
 STALL_MORE_S = 120.0
 """At least so long, and on the average so much longer."""
 XID_PER_RUN = 0.0005
-"""A device is put aside."""
+"""A device is taken out of service."""
 REPAIR_S = 1800.0
 POISON = 0.0001
 """Submissions whose every run ends the runner."""
@@ -147,7 +147,7 @@ class Fleet:
         self._items_left = self.regrades
 
     def play(self) -> None:
-        """Until each submission and each item of the batch has its verdict or is parked."""
+        """Until each submission and each item of the batch has its verdict or is dead-lettered."""
         self._at(self._chance.expovariate(self.per_s), self._arrive)
         # After a quarter of the submissions: both a fleet without a batch and one beside it are seen.
         self._at(self.submissions / 4 / self.per_s, self._release)
@@ -157,7 +157,7 @@ class Fleet:
             while self._queue and self._free:
                 self._claim()
 
-    def put_aside_s(self) -> float:
+    def out_of_service_s(self) -> float:
         """Device time in repair until the last submission came."""
         return sum(max(0.0, min(REPAIR_S, self.last_came - since)) for since in self.repairs)
 
@@ -257,14 +257,14 @@ class Fleet:
             self._leave(number, "done")
 
     def _lapse(self, number: int, fence: int) -> None:
-        """The lease is over: tried again after a while, or parked."""
+        """The lease is over: tried again after a while, or dead-lettered."""
         run = self.runs[number]
         if run.state != "running" or run.fence != fence:
             return
         run.failures += 1
-        parked = run.failures >= MAX_FAILURES
-        self._leave(number, "parked" if parked else "failed")
-        if not parked:
+        dead_lettered = run.failures >= MAX_FAILURES
+        self._leave(number, "dead-lettered" if dead_lettered else "failed")
+        if not dead_lettered:
             self._at(self.now + RETRY_S, self._queued, number)
 
     def _leave(self, number: int, state: str) -> None:
@@ -281,7 +281,7 @@ class Fleet:
                 del self._behind[run.learner]
 
     def _over(self, device: int) -> None:
-        """A run ended in order; its steward may put the device aside."""
+        """A run ended in order; its steward may take the device out of service."""
         if self._chance.random() < XID_PER_RUN:
             self.repairs.append(self.now)
             self._at(self.now + REPAIR_S, self._back, device)

@@ -14,8 +14,8 @@ supervisor does, and that is all. It mounts four small file systems to fill them
 With `--docker N`, a second soak follows: N submissions, and one runner that grades them in Docker pods.
 
 Exit status 0 when each submission has exactly one verdict, none of its runs is open, no attempt was charged for a fault
-of ours, every answer was delivered and is that verdict, those that kill their runner are parked and nothing else is,
-and neither messages, files, processes nor containers are left.
+of ours, every answer was delivered and is that verdict, those that kill their runner and no others are
+dead-lettered, and neither messages, files, processes nor containers are left.
 """
 
 import argparse

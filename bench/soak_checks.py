@@ -36,7 +36,7 @@ class Found:
     """Submissions of each learner that were measured, in that order."""
     events: Counter[str]
     failures: Counter[str]
-    """Errors for which a run was tried again or parked."""
+    """Errors for which a run was tried again or dead-lettered."""
 
 
 def look(store: Store) -> Found:
@@ -72,7 +72,7 @@ def undelivered(store: Store) -> int:
 
 
 def open_runs(store: Store) -> list[str]:
-    """Submissions whose runs wait or run; not those that are done or parked."""
+    """Submissions whose runs wait or run; not those that are done or dead-lettered."""
     over = (RunState.DONE.value, RunState.NEEDS_ATTENTION.value)
     with store.transaction() as connection:
         return list(connection.execute(select(RunRow.submission_id).where(RunRow.state.not_in(over))).scalars())
@@ -85,7 +85,7 @@ def check(made: Servers, store: Store, ids: Collection[str], poison: Collection[
         made: servers, still running.
         store: their database.
         ids: of all submissions that were posted.
-        poison: those of them that kill whoever runs them, and must have been parked.
+        poison: those of them that kill whoever runs them, and must have been dead-lettered.
     """
     found = look(store)
     wanted = set(ids) - set(poison)
@@ -113,12 +113,12 @@ def check(made: Servers, store: Store, ids: Collection[str], poison: Collection[
 
 def _runs(found: Found, poison: Collection[str]) -> list[str]:
     states = {run["submission_id"]: run["state"] for run in found.runs}
-    parked = {name for name, state in states.items() if state == RunState.NEEDS_ATTENTION.value}
+    dead_lettered = {name for name, state in states.items() if state == RunState.NEEDS_ATTENTION.value}
     count = Counter(run["submission_id"] for run in found.runs)
     return [
         *_some("with more than one run", [name for name, runs in count.items() if runs != 1]),
-        *_some("parked, and innocent", parked - set(poison)),
-        *_some("kills its runner and was not parked", set(poison) - parked),
+        *_some("dead-lettered, and innocent", dead_lettered - set(poison)),
+        *_some("kills its runner and was not dead-lettered", set(poison) - dead_lettered),
     ]
 
 

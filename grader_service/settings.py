@@ -124,7 +124,7 @@ class Settings(BaseSettings):
     run_limit_s: float = Field(default=7200.0, ge=1.0)
     """A run that takes this long hangs, whatever its lab allows: it is ended as a failure of ours."""
     max_attempts: int = Field(default=3, ge=1)
-    """Failures of ours before a run is parked for an operator."""
+    """Failures of ours before a run is dead-lettered for an operator."""
     retry_delay_s: float = Field(default=10.0, ge=0.0)
     """Wait before a run that failed through us is tried again, times the number of failures."""
     max_queued: int = Field(default=20_000, ge=1)

@@ -147,11 +147,11 @@ def retry(
 def _why_not(chosen: "Named", runs: Sequence["Place"]) -> str:
     """Why nothing of what was named is tried again: where each run is."""
     meant = _meant(chosen, runs)
-    parked = [run for run in meant if run.state == "needs_attention"]
-    if parked:
-        batch = parked[0].batch_id
+    dead_lettered = [run for run in meant if run.state == "needs_attention"]
+    if dead_lettered:
+        batch = dead_lettered[0].batch_id
         return (
-            f"run {parked[0].run_id} needs attention in batch {batch}, which is {parked[0].batch_state}; "
+            f"run {dead_lettered[0].run_id} needs attention in batch {batch}, which is {dead_lettered[0].batch_state}; "
             f"`grader regrade retry {batch}` tries it again"
         )
     return f"{chosen} does not need attention: {_states(meant)}; `grader queue` lists the runs that do"

@@ -163,18 +163,18 @@ def list_batches(*, as_json: AsJson = False) -> None:
 @app.command("show")
 def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
     """Show a batch: how far it is, what failed through us, and who did what with it, and why."""
-    from grader_service.store import regrade_parked, regrades
+    from grader_service.store import regrade_dead_letters, regrades
 
     store = service_store()
     batch, progress = regrades.batch(store, batch_id), regrades.progress(store, batch_id)
     events = regrades.events(store, batch_id)
     stuck = progress.counts.get(ItemState.NEEDS_ATTENTION, 0)
-    parked = regrade_parked.parked(store, batch_id) if stuck else []
+    dead_lettered = regrade_dead_letters.dead_lettered(store, batch_id) if stuck else []
     if as_json:
         document = {
             "batch": batch.model_dump(mode="json"),
             "progress": progress.model_dump(mode="json"),
-            "needs_attention": [vars(item) for item in parked],
+            "needs_attention": [vars(item) for item in dead_lettered],
             "events": [vars(event) for event in events],
         }
         typer.echo(json.dumps(document, indent=2, default=str))
@@ -190,11 +190,11 @@ def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
             Text(f"{when(event.at)}  {event.kind:<18} {event.actor}{_details(event.detail)}", style="dim"),
             soft_wrap=True,
         )
-    for item in parked:
+    for item in dead_lettered:
         of = f", repetition {item.repetition} of {batch.repeats}" if batch.repeats > 1 else ""
         out.print(Text(f"needs attention: {item.submission_id}{of}: {item.error}", style="red"), soft_wrap=True)
-    if stuck > len(parked):
-        out.print(Text(f"… and {stuck - len(parked)} more that need attention", style="red"), soft_wrap=True)
+    if stuck > len(dead_lettered):
+        out.print(Text(f"… and {stuck - len(dead_lettered)} more that need attention", style="red"), soft_wrap=True)
 
 
 def _details(detail: Mapping[str, Any]) -> str:

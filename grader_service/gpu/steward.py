@@ -11,7 +11,7 @@ from grader_service.gpu.xid import Blame, blame, explain
 
 
 class GpuUnfit(InfrastructureError):
-    """The GPU is not to be used. A run that was on it is parked: it might take one GPU after another out of service."""
+    """The GPU is not to be used. Its run is dead-lettered: it might put one GPU after another out of use."""
 
     retry: ClassVar[bool] = False
 

@@ -1,1 +1,1 @@
-"""Re-grading cohorts: batches whose verdicts stay aside until they are applied."""
+"""Re-grading cohorts: batches whose verdicts are staged until they are applied."""

@@ -15,7 +15,7 @@ from grader_service.regrade.kept_labs import kept_lab
 from grader_service.store import devices, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store, StoreUnavailable
-from grader_service.store.regrade_runs import Due, due_items, park, release
+from grader_service.store.regrade_runs import Due, dead_letter_run, due_items, release
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ def release_due(deps: ReleaseDeps) -> int:
             raise
         except GraderError as error:
             log.warning("item_not_released", batch=item.batch_id, submission_id=item.submission_id, error=str(error))
-            park(deps.store, item, f"{type(error).__name__}: {error}", deps.owner)
+            dead_letter_run(deps.store, item, f"{type(error).__name__}: {error}", deps.owner)
     return release(deps.store, planned)
 
 

@@ -52,7 +52,7 @@ class RunEnd(StrEnum):
     """No run waited."""
     STORED = "stored"
     FAILED = "failed"
-    """Ours: tried again or parked."""
+    """Ours: tried again or dead-lettered."""
     LOST = "lost"
     """Somebody else has the run now."""
     CLOSED = "closed"

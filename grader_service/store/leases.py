@@ -252,7 +252,7 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
 
 
 def fail(store: Store, claim: Claim, error: str, *, max_attempts: int, delay_s: float) -> RunState | None:
-    """Records a failure of ours: tried again after a delay, or parked for an operator. None when no longer ours.
+    """Records a failure of ours: tried again after a delay, or dead-lettered for an operator. None when no longer ours.
 
     Returns:
         The run's new state.
@@ -293,7 +293,7 @@ def settle_failure(
     if not done.rowcount:
         return None
     if claim.item_id is not None:
-        regrade_items.run_failed(connection, claim, error, parked=state is RunState.NEEDS_ATTENTION)
+        regrade_items.run_failed(connection, claim, error, dead_lettered=state is RunState.NEEDS_ATTENTION)
         if state is RunState.RUN_QUEUED:
             regrade_items.requeued(connection, claim)
     record(

@@ -142,31 +142,31 @@ def work_came(store: Store, within_s: float) -> bool:
 
 
 def retry(store: Store, actor: str, named: Named | None = None) -> int:
-    """Gives parked runs fresh tries: a run that is named, those of a submission that is, or all; returns how many.
+    """Gives dead-lettered runs fresh tries: the run or the submission that is named, or all; returns how many.
 
     Runs of a batch of re-grades that does not go on are left to it.
     """
     with store.transaction() as connection:
-        parked: list[ColumnElement[bool]] = [RunRow.state == RunState.NEEDS_ATTENTION.value]
+        dead_lettered: list[ColumnElement[bool]] = [RunRow.state == RunState.NEEDS_ATTENTION.value]
         if named is not None:
-            parked.append(RunRow.submission_id == named.submission_id)
+            dead_lettered.append(RunRow.submission_id == named.submission_id)
             if named.run_id is not None:
-                parked.append(RunRow.run_id == named.run_id)
+                dead_lettered.append(RunRow.run_id == named.run_id)
         goes_on = (
             select(RegradeItemRow.id)
             .where(RegradeItemRow.run_id == RunRow.run_id, RegradeItemRow.id == RunRow.item_id)
-            .where(RegradeItemRow.batch_id.in_(_batches_held(connection, parked)))
+            .where(RegradeItemRow.batch_id.in_(_batches_held(connection, dead_lettered)))
             .exists()
         )
-        chosen = select(RunRow.run_id, RunRow.submission_id).where(*parked, RunRow.item_id.is_(None) | goes_on)
+        chosen = select(RunRow.run_id, RunRow.submission_id).where(*dead_lettered, RunRow.item_id.is_(None) | goes_on)
         rows = connection.execute(chosen.with_for_update(of=RunRow)).all()
         try_again(connection, rows, actor)
     return len(rows)
 
 
-def _batches_held(connection: Connection, parked: Sequence[ColumnElement[bool]]) -> Sequence[str]:
-    """Batches of parked runs that go on, held until the transaction ends: before their runs, as all who act on them."""
-    of_runs = select(RegradeItemRow.batch_id).join(RunRow, RunRow.item_id == RegradeItemRow.id).where(*parked)
+def _batches_held(connection: Connection, dead_lettered: Sequence[ColumnElement[bool]]) -> Sequence[str]:
+    """Batches of dead-lettered runs that go on, locked until the transaction ends: before their runs, as everywhere."""
+    of_runs = select(RegradeItemRow.batch_id).join(RunRow, RunRow.item_id == RegradeItemRow.id).where(*dead_lettered)
     going = (BatchState.RUNNING.value, BatchState.FINISHED.value)
     statement = (
         select(RegradeBatchRow.batch_id)
@@ -177,16 +177,16 @@ def _batches_held(connection: Connection, parked: Sequence[ColumnElement[bool]])
     return connection.execute(statement).scalars().all()
 
 
-def try_again(connection: Connection, parked: Sequence[Row[str, str]], actor: str) -> None:
-    """Gives parked runs fresh tries, inside a transaction that holds them and their batches.
+def try_again(connection: Connection, dead_lettered: Sequence[Row[str, str]], actor: str) -> None:
+    """Gives dead-lettered runs fresh tries, inside a transaction that holds them and their batches.
 
     Args:
         connection: of the transaction.
-        parked: id and submission of each run.
+        dead_lettered: id and submission of each run.
         actor: who does it.
     """
-    for first in range(0, len(parked), _AT_ONCE):
-        runs = parked[first : first + _AT_ONCE]
+    for first in range(0, len(dead_lettered), _AT_ONCE):
+        runs = dead_lettered[first : first + _AT_ONCE]
         ids = [run.run_id for run in runs]
         # A run that has its evidence lacks only its judging, as does one that was cancelled.
         judged = {

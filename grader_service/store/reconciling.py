@@ -56,13 +56,13 @@ def _some(store: Store, asked: Mapping[str, str | None], ids: Sequence[str]) -> 
     )
     with store.transaction() as connection:
         rows = connection.execute(submissions).all()
-        parked = set(connection.execute(stuck).scalars())
+        dead_lettered = set(connection.execute(stuck).scalars())
     found = {}
     for row in rows:
         state: State = "answered"
         if (asked[row.submission_id] or row.sha256) != row.sha256:
             state = "differs"
         elif row.verdict_id is None:
-            state = "needs_attention" if row.submission_id in parked else "waiting"
+            state = "needs_attention" if row.submission_id in dead_lettered else "waiting"
         found[row.submission_id] = Arrival(row.submission_id, state, row.verdict_id, row.status)
     return found

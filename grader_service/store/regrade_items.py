@@ -68,7 +68,7 @@ def spend(connection: Connection, run_id: str, item_id: int | None) -> None:
 
 
 def run_judged(connection: Connection, claim: "Claim", verdict: Verdict, seen: Mapping[str, str]) -> None:
-    """Keeps the verdict of an item's run aside. A run whose item was given up meanwhile leaves its verdict behind."""
+    """Stages the verdict of an item's run. A run whose item was given up meanwhile leaves its verdict behind."""
     item = connection.execute(
         select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
     ).one()
@@ -141,12 +141,12 @@ def requeued(connection: Connection, claim: "Claim") -> None:
     )
 
 
-def run_failed(connection: Connection, claim: "Claim", error: str, *, parked: bool) -> None:
-    """A failure of ours in an item's run; parked ones wait for an operator."""
+def run_failed(connection: Connection, claim: "Claim", error: str, *, dead_lettered: bool) -> None:
+    """A failure of ours in an item's run; dead-lettered ones wait for an operator."""
     if claim.stage == "run":
         spend(connection, claim.run_id, claim.item_id)
     changes: dict[str, object] = {"last_error": neutralise(error[:4000])}
-    if parked:
+    if dead_lettered:
         changes["state"] = ItemState.NEEDS_ATTENTION.value
     connection.execute(
         update(RegradeItemRow)
@@ -156,12 +156,12 @@ def run_failed(connection: Connection, claim: "Claim", error: str, *, parked: bo
 
 
 def runs_retried(connection: Connection, run_ids: Collection[str]) -> None:
-    """Parked runs got fresh tries: the items that they serve are in work again, and so are their batches."""
-    parked = (RegradeItemRow.run_id.in_(run_ids), RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
-    batches = connection.execute(select(RegradeItemRow.batch_id).where(*parked).distinct()).scalars().all()
+    """Dead-lettered runs got fresh tries: the items that they serve are in work again, and so are their batches."""
+    dead_lettered = (RegradeItemRow.run_id.in_(run_ids), RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
+    batches = connection.execute(select(RegradeItemRow.batch_id).where(*dead_lettered).distinct()).scalars().all()
     if not batches:
         return
-    connection.execute(update(RegradeItemRow).where(*parked).values(state=ItemState.WORKING.value))
+    connection.execute(update(RegradeItemRow).where(*dead_lettered).values(state=ItemState.WORKING.value))
     reopen(connection, batches)
 
 

@@ -131,7 +131,7 @@ def _waiting(batch_id: str, labs: Collection[str]) -> Select[int, str, str | Non
     )
 
 
-def park(store: Store, due: Due, error: str, actor: str) -> None:
+def dead_letter_run(store: Store, due: Due, error: str, actor: str) -> None:
     """An item for which no run can be made waits for an operator; others of its batch go on."""
     with store.transaction() as connection:
         connection.execute(

@@ -150,11 +150,11 @@ def retry(store: Store, batch_id: str, actor: str) -> int:
     """
     with store.transaction() as connection:
         row = locked(connection, batch_id, "tried again", (BatchState.RUNNING, BatchState.PAUSED, BatchState.FINISHED))
-        parked = (RegradeItemRow.batch_id == batch_id, RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
+        dead_lettered = (RegradeItemRow.batch_id == batch_id, RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
         executed = connection.execute(
             select(RunRow.run_id, RunRow.submission_id)
             .where(
-                RunRow.run_id.in_(select(RegradeItemRow.run_id).where(*parked)),
+                RunRow.run_id.in_(select(RegradeItemRow.run_id).where(*dead_lettered)),
                 RunRow.state == RunState.NEEDS_ATTENTION.value,
                 select(EvidenceRow.run_id).where(EvidenceRow.run_id == RunRow.run_id).exists(),
             )
@@ -164,7 +164,7 @@ def retry(store: Store, batch_id: str, actor: str) -> int:
         _cancel_runs(connection, batch_id, RunState.NEEDS_ATTENTION)  # each other item gets a run of its own again
         waiting = connection.execute(
             update(RegradeItemRow)
-            .where(*parked)
+            .where(*dead_lettered)
             .values(state=ItemState.WAITING.value, attempts=0, not_before=db_now(), run_id=None)
         ).rowcount
         done = len(executed) + waiting

@@ -215,7 +215,7 @@ def give_back(store: Store, chunk: Chunk, jobs: Sequence[Job]) -> None:
 
 
 def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], *, max_attempts: int, delay_s: float) -> int:
-    """Keeps verdicts aside and notes failures of ours, in one transaction; returns how many items were still ours."""
+    """Stages verdicts and notes failures of ours, in one transaction; returns how many items were still ours."""
     with store.transaction() as connection:
         # The batch before its items, as operators' actions lock them.
         connection.execute(
@@ -242,7 +242,7 @@ def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], *, max_
                     answer.error,
                 )
                 last = failure.attempts >= max_attempts or not answer.again
-                _failed(connection, failure, parked=last, delay_s=delay_s)
+                _failed(connection, failure, dead_lettered=last, delay_s=delay_s)
         settle(connection, chunk.batch_id, chunk.token)
         return len(ours)
 
@@ -302,9 +302,9 @@ class _Failure:
     error: str
 
 
-def _failed(connection: Connection, failure: _Failure, *, parked: bool, delay_s: float) -> None:
+def _failed(connection: Connection, failure: _Failure, *, dead_lettered: bool, delay_s: float) -> None:
     """The item waits for another try, or for an operator."""
-    state = ItemState.NEEDS_ATTENTION if parked else ItemState.WAITING
+    state = ItemState.NEEDS_ATTENTION if dead_lettered else ItemState.WAITING
     connection.execute(
         update(RegradeItemRow)
         .where(RegradeItemRow.id == failure.item_id)
@@ -319,7 +319,7 @@ def _failed(connection: Connection, failure: _Failure, *, parked: bool, delay_s:
     )
     record(
         connection,
-        "regrade_needs_attention" if parked else "regrade_failed_by_us",
+        "regrade_needs_attention" if dead_lettered else "regrade_failed_by_us",
         failure.owner,
         submission_id=failure.submission_id,
         batch_id=failure.batch_id,
@@ -354,7 +354,7 @@ def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
             owner = row.lease_owner or "unknown"
             error = f"{owner} stopped renewing its lease while judging"
             failure = _Failure(row.id, row.submission_id, row.batch_id, owner, row.attempts + 1, error)
-            _failed(connection, failure, parked=failure.attempts >= max_attempts, delay_s=delay_s)
+            _failed(connection, failure, dead_lettered=failure.attempts >= max_attempts, delay_s=delay_s)
 
         left = one_by_one(connection, rows, take_back, lambda row: row.id)
     tell(left, "items of re-grades whose lease ended")

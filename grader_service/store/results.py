@@ -106,7 +106,7 @@ def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:
 def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews | None = None) -> bool:
     """Puts a verdict in force, supersedes the one before it, and queues every answer; False when the claim is lost.
 
-    The verdict of a run that serves a re-grade is kept aside: the batch decides whether it comes in force. What is
+    The verdict of a run that serves a re-grade is staged: the batch decides whether it comes in force. What is
     left to a person waits from now on, with what `reviews` has to show.
     """
     seen = {} if reviews is None else reviews.seen

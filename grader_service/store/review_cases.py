@@ -48,7 +48,7 @@ def open_cases(connection: Connection, verdict: Verdict, supersedes: str | None,
 
     Args:
         connection: of the transaction.
-        verdict: in force or kept aside.
+        verdict: in force or staged.
         supersedes: id of the verdict before it.
         seen: by subject, what the check saw; see `Reviews`.
     """

@@ -136,7 +136,7 @@ class RunRow(Base):
     published_at: Mapped[float | None]
     """When a wake-up for it was last put on the queue."""
     item_id: Mapped[int | None] = mapped_column(ForeignKey("regrade_item.id"))
-    """The item of a re-grade that this run serves: its verdict stays aside until the batch is applied."""
+    """The item of a re-grade that this run serves: its verdict is staged until the batch is applied."""
     turn: Mapped[float] = mapped_column(server_default="0")
     """Since when it stands in line, as far as fairness goes: the earliest of its queue and cohort comes next."""
     virtual_start: Mapped[float | None]

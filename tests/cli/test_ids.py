@@ -42,16 +42,16 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def parked(store):
+def dead_lettered(store):
     """Id and run of a submission that needs attention, behind one that waits."""
     accept(store, a_submission(submission_id="early:1", learner=None))
     accept(store, a_submission(submission_id="lms:4711", learner=None))
     (run_id,) = read(store, RunRow.run_id, where=[RunRow.submission_id == "lms:4711"])[0]
-    park(store, run_id)
+    dead_letter_run(store, run_id)
     return "lms:4711", run_id
 
 
-def park(store, run_id):
+def dead_letter_run(store, run_id):
     overwrite(store, RunRow, RunRow.run_id == run_id, state="needs_attention", attempts=3, last_error="engine gone")
 
 
@@ -60,12 +60,12 @@ def states(store):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_command_takes_every_form(store, parked, environment, form):
+def test_every_command_takes_every_form(store, dead_lettered, environment, form):
     """They mean the same submission, and `queue` says in the form of the whole queue what is the matter with it."""
-    submission_id, run_id = parked
-    text = FORMS[form](*parked)
+    submission_id, run_id = dead_lettered
+    text = FORMS[form](*dead_lettered)
     told = json.loads(invoked("status", text, "--json", **environment).stdout)
-    assert (told["submission"]["submission_id"], told["runs"][0]["run_id"]) == parked
+    assert (told["submission"]["submission_id"], told["runs"][0]["run_id"]) == dead_lettered
     whole = json.loads(invoked("queue", "--json", status=1, **environment).stdout)
     alone = json.loads(invoked("queue", text, "--json", status=1, **environment).stdout)
     assert alone["submission_id"] == submission_id
@@ -87,7 +87,7 @@ def test_ids_are_whole_where_output_is_no_terminal(store, environment):
     submission_id = "lms:" + "4711" * 31
     accept(store, a_submission(submission_id=submission_id, learner=None))
     (run_id,) = read(store, RunRow.run_id, where=[RunRow.submission_id == submission_id])[0]
-    park(store, run_id)
+    dead_letter_run(store, run_id)
     narrow = {"COLUMNS": "40", **environment}
     assert f"needs attention: run {run_id} of {submission_id}: engine gone" in typed("queue", status=1, **narrow)
     told = typed("status", "lms:", **narrow)
@@ -95,9 +95,9 @@ def test_ids_are_whole_where_output_is_no_terminal(store, environment):
     assert told[1] == f"run {run_id}: needs_attention (live), 3 failures of ours"
 
 
-def test_a_run_means_itself_and_a_submission_all_its_runs(store, parked, environment):
+def test_a_run_means_itself_and_a_submission_all_its_runs(store, dead_lettered, environment):
     """What is in another state is named with it, and nothing else is tried again."""
-    submission_id, first = parked
+    submission_id, first = dead_lettered
     second = "0" * 32
     with store.transaction() as connection:
         row = connection.execute(select(table_of(RunRow)).where(RunRow.run_id == first)).mappings().one()
@@ -106,7 +106,7 @@ def test_a_run_means_itself_and_a_submission_all_its_runs(store, parked, environ
     assert (states(store)[first], states(store)[second]) == ("needs_attention", "run_queued")
     with pytest.raises(UsageError, match=f"run {second} of .* does not need attention: run {second} is run_queued"):
         typed("retry", second, **environment)
-    park(store, second)
+    dead_letter_run(store, second)
     assert typed("retry", submission_id, **environment) == ["2 runs wait again"]
     claim = leases.claim(store, "run", "runner", 60.0)
     assert claim.submission_id == "early:1"
@@ -114,7 +114,7 @@ def test_a_run_means_itself_and_a_submission_all_its_runs(store, parked, environ
         typed("retry", submission_id, **environment)
 
 
-def test_what_fits_none_or_several_is_said(store, parked, environment):
+def test_what_fits_none_or_several_is_said(store, dead_lettered, environment):
     """Nothing is done; `status` of what was never accepted ends as it always did."""
     accept(store, a_submission(submission_id="lms:4712", learner=None))
     assert "no submission and no run has the id 'nobody'" in invoked("status", "nobody", status=1, **environment).stdout

@@ -10,7 +10,7 @@ from grader_service.model.regrade import BatchState
 from grader_service.service.retry import RetryPolicy
 from grader_service.store import regrades
 from grader_service.store.engine import Store
-from grader_service.store.regrade_parked import MOST_PARKED
+from grader_service.store.regrade_dead_letters import MOST_SHOWN
 from grader_service.store.regrade_tables import RegradeItemRow
 from tests.command_line import typed
 from tests.regrade.deps import overwrite, some_deps, started, worked_off
@@ -115,8 +115,8 @@ def test_a_name_is_short(shell):
 def test_show_names_every_repetition_that_needs_attention(shell):
     """With its number and its failure, in text and as JSON; a batch of one repetition numbers none."""
     several, one = worked_off(shell.deps, repeats=3), worked_off(shell.deps)
-    park(shell.store, several, RegradeItemRow.repetition == 2)
-    park(shell.store, one, RegradeItemRow.repetition == 1)
+    dead_letter_run(shell.store, several, RegradeItemRow.repetition == 2)
+    dead_letter_run(shell.store, one, RegradeItemRow.repetition == 1)
     lines = [line for line in shell.type("show", several) if line.startswith("needs attention")]
     assert len(lines) == COUNT
     assert lines[0].endswith("repetition 2 of 3: the pod died")
@@ -131,13 +131,13 @@ def test_show_names_every_repetition_that_needs_attention(shell):
 def test_show_names_a_bounded_number(shell):
     """And says how many more there are."""
     batch_id = worked_off(shell.deps, repeats=10)
-    park(shell.store, batch_id)
+    dead_letter_run(shell.store, batch_id)
     lines = shell.type("show", batch_id)
-    assert sum(line.startswith("needs attention") for line in lines) == MOST_PARKED
-    assert lines[-1] == f"\u2026 and {10 * COUNT - MOST_PARKED} more that need attention"
+    assert sum(line.startswith("needs attention") for line in lines) == MOST_SHOWN
+    assert lines[-1] == f"\u2026 and {10 * COUNT - MOST_SHOWN} more that need attention"
 
 
-def park(store, batch_id, *which):
+def dead_letter_run(store, batch_id, *which):
     """Items of a batch fail through us."""
     values = {"state": "needs_attention", "verdict_id": None, "last_error": "the pod died"}
     overwrite(store, RegradeItemRow, RegradeItemRow.batch_id == batch_id, *which, **values)

@@ -556,7 +556,7 @@ class TestScaling:
         assert leases.claim(store, "run", "runner", 60) is not None
         assert self.value(store, "runner") == 4
 
-    def test_a_runner_whose_device_is_put_aside_is_not_counted_on(self, store):
+    def test_a_runner_whose_device_is_out_of_service_is_not_counted_on(self, store):
         """Nor one that cannot grade: beside it, there is one for each learner; a device unseen lately has no runner."""
         for device in ("GPU-ready", "GPU-faulty", "GPU-gone", "GPU-unfit"):
             devices.see(store, device, "node", "H100")

@@ -84,7 +84,7 @@ def leave_unread(store, queue, number=1):
     outbox.none_for(store, queue, "full")
 
 
-def park(store):
+def dead_letter_run(store):
     """A run that failed through us too often."""
     accept(store, a_submission(7, learner="g"))
     leases.fail(store, leases.claim(store, "run", "host/GPU-1/abc", 60), "engine gone", max_attempts=1, delay_s=0.0)
@@ -135,7 +135,7 @@ def everything(store, state_dir):
         record(connection, SECOND_OPINION, "judge", **{SECOND_OPINION: "kept"})
     fail_a_chore(store, state_dir, 0, 90)
     leave_unread(store, "inbox")
-    park(store)
+    dead_letter_run(store)
     wait_long(store)
     leave_to_a_person(store, 25)
     a_batch(store)

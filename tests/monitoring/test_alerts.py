@@ -16,10 +16,10 @@ from tests.monitoring.scrapes import (
     REGRADE,
     RUNNERS,
     a_service,
+    dead_letter_run,
     fail_a_chore,
     leave_to_a_person,
     leave_unread,
-    park,
     post,
     scraped,
     silence,
@@ -172,7 +172,7 @@ def dead_letter(store, _folder):
 
 def needs_attention(store, _folder):
     """A run that failed through us too often."""
-    park(store)
+    dead_letter_run(store)
 
 
 def waits(store, _folder):

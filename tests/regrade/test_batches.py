@@ -16,7 +16,7 @@ from grader_service.regrade.filters import lost_a_decision
 from grader_service.regrade.releasing import release_due
 from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
 from grader_service.store.operations import whereabouts
-from grader_service.store.regrade_parked import parked
+from grader_service.store.regrade_dead_letters import dead_lettered
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import CompatibilityRow, EvidenceRow, VerdictRow
 from tests.regrade.deps import (
@@ -209,7 +209,7 @@ def test_nothing_is_judged_twice_by_many(deps, stricter):
 
 
 def test_our_failures_wait_for_an_operator(deps):
-    """Items whose evidence is gone are parked after their tries; the batch ends, and is applied only when told so."""
+    """Items whose evidence is gone are dead-lettered after their tries; the batch ends, and is applied when told so."""
     first, second = sorted(in_force(deps))[:2]
     batch_id = started(deps)
     lose(deps, first, second)
@@ -239,7 +239,7 @@ def test_later_repetitions_that_need_attention_are_named(deps):
     assert counts(deps, batch_id) == {ItemState.DONE: COUNT, ItemState.WAITING: 2 * COUNT}
     lose(deps, first, second)
     judge_all(deps)
-    found = parked(deps.store, batch_id)
+    found = dead_lettered(deps.store, batch_id)
     assert [(item.submission_id, item.repetition) for item in found] == [
         (first, 2),
         (first, 3),
@@ -247,8 +247,11 @@ def test_later_repetitions_that_need_attention_are_named(deps):
         (second, 3),
     ]
     assert all(item.attempts == 2 and "not stored any more" in item.error for item in found)
-    assert parked(deps.store, batch_id, limit=3) == found[:3]
-    assert [(item.submission_id, item.repetition) for item in parked(deps.store, other)] == [(first, 1), (second, 1)]
+    assert dead_lettered(deps.store, batch_id, limit=3) == found[:3]
+    assert [(item.submission_id, item.repetition) for item in dead_lettered(deps.store, other)] == [
+        (first, 1),
+        (second, 1),
+    ]
 
 
 def test_an_unfinished_batch_is_applied_only_when_told(deps):

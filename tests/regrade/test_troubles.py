@@ -213,7 +213,7 @@ def test_odd_bytes_in_a_failure_are_kept_readable(deps, monkeypatch):
 
 
 def test_a_worker_without_the_lab_leaves_the_batch_to_others(deps, monkeypatch):
-    """As during an update of several hosts: one item has one try less, and nothing is parked."""
+    """As during an update of several hosts: one item has one try less, and nothing is dead-lettered."""
     batch_id = started(deps)
 
     def missing(*_):
@@ -244,7 +244,7 @@ def test_a_run_that_comes_back_to_a_batch_at_rest_is_not_made(deps, released, op
 
 
 @pytest.mark.parametrize("operation", ENDED)
-def test_a_batch_that_ends_leaves_no_parked_run(deps, released, operation):
+def test_a_batch_that_ends_leaves_no_dead_lettered_run(deps, released, operation):
     """A run that nobody could try again is cancelled, and its item goes on to say what failed."""
     batch_id, claim = released
     fail_for_good(deps, claim)
@@ -258,7 +258,7 @@ def test_a_batch_that_ends_leaves_no_parked_run(deps, released, operation):
 
 @pytest.mark.parametrize("failure", ["run", "judge", "vanished"])
 def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(deps, released, failure):
-    """Its item was given up, so that no operator could do anything about a parked one."""
+    """Its item was given up, so that no operator could do anything about a dead-lettered one."""
     batch_id, claim = released
     if failure == "judge":
         assert results.store_evidence(deps.store, claim, *evidence_for(deps, claim), {})
@@ -273,7 +273,7 @@ def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(d
     assert run_states(deps)[claim.run_id] == RunState.CANCELLED
 
 
-def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(deps, released):
+def test_a_run_that_is_dead_lettered_while_its_batch_is_paused_can_be_tried_again(deps, released):
     """The batch may go on, so that an operator is asked; who names the run is told of the batch."""
     batch_id, claim = released
     regrade_states.pause(deps.store, batch_id, "ann")
@@ -312,7 +312,7 @@ def test_a_run_of_a_batch_can_be_cancelled_by_itself(deps, releasing, begun):
 
 
 def test_what_was_executed_is_not_executed_again(deps, releasing):
-    """Of two parked runs the one that has its evidence is judged again; only the other's item gets a new run."""
+    """Of two dead-lettered runs the one that has its evidence is judged again; only the other's item gets a new run."""
     both = (min(in_force(deps)), max(in_force(deps)))
     batch_id = started(deps, level="run", submissions=both)
     assert release_due(releasing) == 2
@@ -386,7 +386,7 @@ def test_who_holds_a_batch_gets_its_runs(deps, released, act):
 
 
 def test_a_run_that_ends_after_its_item_was_given_up_changes_nothing(deps, released):
-    """Its verdict is kept aside, and belongs to no item."""
+    """Its verdict is staged, and belongs to no item."""
     batch_id, claim = released
     former = in_force(deps)
     regrade_apply.apply(deps.store, batch_id, "ann", unfinished=True)
@@ -426,7 +426,7 @@ def test_a_regrade_is_nobodys_attempt(deps, released):
 
 
 def test_an_item_without_a_lab_stops_no_other(deps, releasing):
-    """What no run can be made for is parked; the other batch gets its runs."""
+    """What no run can be made for is dead-lettered; the other batch gets its runs."""
     broken = started(deps, level="run", submissions=(min(in_force(deps)),))
     sound = started(deps, level="run", submissions=(max(in_force(deps)),))
     labs = [{**regrades.batch(deps.store, broken).labs[0].model_dump(mode="json"), "sha256": "0" * 64}]

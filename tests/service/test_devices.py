@@ -196,7 +196,7 @@ BROKE_OFF = pytest.mark.parametrize(
 
 
 @BROKE_OFF
-def test_a_run_that_broke_off_is_parked_where_it_left_the_gpu_unfit(bench, card, error, left, state):
+def test_a_run_that_broke_off_is_dead_lettered_where_it_left_the_gpu_unfit(bench, card, error, left, state):
     """The pods that died of the fault are told of first: whether it is one shows in a look as before the next run."""
     first, second = card(1), card(2)
 
@@ -214,7 +214,7 @@ def test_a_run_that_broke_off_is_parked_where_it_left_the_gpu_unfit(bench, card,
     assert second.run() is (RunEnd.STORED if state == "run_queued" else RunEnd.NOTHING)
 
 
-def test_a_run_that_hung_is_parked_where_the_gpu_failed(bench, card):
+def test_a_run_that_hung_is_dead_lettered_where_the_gpu_failed(bench, card):
     """It is no case for another try, though a run that hangs is."""
     only = card(1)
     only.during.append(lambda: only.gpu.xids.append(79))
@@ -227,7 +227,7 @@ def test_a_run_that_hung_is_parked_where_the_gpu_failed(bench, card):
 
 
 @pytest.mark.parametrize("unfit", [True, False])
-def test_a_run_whose_runner_died_is_parked_where_it_left_the_gpu_unfit(bench, card, unfit):
+def test_a_run_whose_runner_died_is_dead_lettered_where_it_left_the_gpu_unfit(bench, card, unfit):
     """The runner in its place looks at the device before the lease ends; a clean one is no reason."""
     only = card(1)
     submission_id = bench.submit()

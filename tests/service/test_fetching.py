@@ -70,7 +70,7 @@ def test_a_killed_runner_leaves_its_artifact_to_the_next_sweep(bench, monkeypatc
 
 
 def test_a_state_folder_that_cannot_be_written_is_no_failure_of_the_learners(bench, tmp_path):
-    """The run is parked with the folder's name."""
+    """The run is dead-lettered with the folder's name."""
     (tmp_path / "state").write_text("a file")
     submission_id = bench.submit()
     ends = bench.run_all(bench.deps(state_dir=tmp_path / "state", retry=runner.RetryPolicy(max_attempts=1)))

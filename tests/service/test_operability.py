@@ -47,7 +47,7 @@ def port():
 
 
 def test_figures_follow_what_happens(service, port):
-    """Waiting, running, refused, delivered, parked: each scrape says what the store says (G4)."""
+    """Waiting, running, refused, delivered, dead-lettered: each scrape says what the store says (G4)."""
     service.start("metrics", "--port", str(port))
     service.judge(GRADER_MAX_ATTEMPTS="1")
 
@@ -98,15 +98,15 @@ def test_figures_follow_what_happens(service, port):
 
     submission_id, _ = service.post()
     service.await_state(submission_id, "run_queued")
-    artifacts = service.state_dir / "artifacts"  # without them a run cannot succeed: parked, and never failed
+    artifacts = service.state_dir / "artifacts"  # without them a run cannot succeed: dead-lettered, and never failed
     away = artifacts.rename(artifacts.with_name("away"))
     runner.send(signal.SIGCONT)
-    shows(parked=1, needs_attention=1)
+    shows(dead_lettered=1, needs_attention=1)
     assert [run["submission_id"] for run in operations.queue_state(service.store).stuck] == [submission_id]
     away.rename(artifacts)
     assert service.command("retry", "--all").returncode == 0
     service.one_verdict(submission_id)
-    shows(parked=0, needs_attention=1, passed=3)
+    shows(dead_lettered=0, needs_attention=1, passed=3)
     events = explained(service, submission_id)
     assert events == [
         *("accepted", "run_claimed", "needs_attention", "retried"),
@@ -126,7 +126,7 @@ _NAMES = {
     "running": 'grader_runs{purpose="live",state="running"}',
     "done_live": 'grader_runs{purpose="live",state="done"}',
     "done_regrade": 'grader_runs{purpose="regrade",state="done"}',
-    "parked": 'grader_runs{purpose="live",state="needs_attention"}',
+    "dead-lettered": 'grader_runs{purpose="live",state="needs_attention"}',
     "passed": 'grader_verdicts_total{status="passed"}',
     "undelivered": "grader_answers_undelivered",
     "ready": 'grader_devices{state="ready"}',
@@ -134,7 +134,7 @@ _NAMES = {
 
 
 def test_a_restart_goes_on_from_every_state(service):
-    """Workers die with a run in each state; after a migration new ones finish all but what is parked (G7, G5)."""
+    """Workers die with a run in each state; after a migration new ones finish all but dead letters (G7, G5)."""
     workers = service.both()
     done = service.post()
     service.result(done[1])
@@ -144,17 +144,17 @@ def test_a_restart_goes_on_from_every_state(service):
         judge_queued = service.post()
         service.await_state(judge_queued[0], "judge_queued")
         gate, *running = service.gated()
-        parked = service.post()
-        service.await_state(parked[0], "run_queued")
+        dead_lettered = service.post()
+        service.await_state(dead_lettered[0], "run_queued")
         run_queued = service.post()
         service.await_state(run_queued[0], "run_queued")
         for worker in workers:
             worker.end(signal.SIGKILL)
     gate.open()
     claim = leases.claim(service.store, "run", "test", 60)
-    assert claim.submission_id == parked[0]
+    assert claim.submission_id == dead_lettered[0]
     leases.fail(service.store, claim, "on purpose", max_attempts=1, delay_s=0)
-    ids = [done, judging, judge_queued, running, run_queued, parked]
+    ids = [done, judging, judge_queued, running, run_queued, dead_lettered]
     assert {service.state(one) for one, _ in ids} == {state.value for state in RunState} - {"cancelled"}  # of re-grades
 
     assert service.command("store", "migrate").returncode == 0
@@ -163,7 +163,7 @@ def test_a_restart_goes_on_from_every_state(service):
         assert service.result(task_id)["status"] == "passed"
         service.one_verdict(submission_id)
         explained(service, submission_id)
-    assert service.state(parked[0]) == "needs_attention"
-    assert service.command("retry", service.runs(parked[0])[0]["run_id"]).returncode == 0
-    assert service.result(parked[1])["status"] == "passed"
-    assert explained(service, parked[0])[-1] == "verdict"
+    assert service.state(dead_lettered[0]) == "needs_attention"
+    assert service.command("retry", service.runs(dead_lettered[0])[0]["run_id"]).returncode == 0
+    assert service.result(dead_lettered[1])["status"] == "passed"
+    assert explained(service, dead_lettered[0])[-1] == "verdict"

@@ -55,7 +55,7 @@ def runs_of_batch(operated):
 
 
 def test_a_cohort_is_run_again(operated):
-    """New runs, new evidence, new verdicts that stay aside; applied, they are in force and their history says so."""
+    """New runs, new evidence, new verdicts that are staged; applied, they are in force and their history says so."""
     operated.both()
     ids = graded(operated)
     former = operated.in_force()
@@ -143,7 +143,7 @@ def test_a_runner_that_dies_costs_a_try(operated):
     assert (run["attempts"], run["state"]) == (1, "done")
 
 
-def test_parked_runs_show_on_their_batch(operated):
+def test_dead_lettered_runs_show_on_their_batch(operated):
     """A run of a batch that fails through us is an item that needs attention; trying it again finishes the batch."""
     operated.environment["GRADER_MAX_ATTEMPTS"] = "1"
     batch_id = waiting_for_a_runner(operated, 1)

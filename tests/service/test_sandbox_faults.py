@@ -108,7 +108,7 @@ def test_a_lab_image_that_was_built_anew_before_the_broker_came_back(docker_serv
 
 
 def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image, engine):
-    """(C11) A worker does not start without it; one that loses it parks its runs, with what to do about it."""
+    """(C11) A worker does not start without it; one that loses it dead-letters its runs, with what to do about it."""
     worker = docker_service.runner(GRADER_LAB_IMAGE="grader-nope")
     runner = DockerRunner(lab_image, bench.state_dir)
     present, runner.image_id = runner.image_id, "sha256:" + "0" * 64
@@ -161,7 +161,7 @@ def small_disk(tmp_path):
 
 @pytest.mark.parametrize("left_kib", [0, 400])
 def test_a_full_disk_is_ours(bench, small_disk, left_kib):
-    """(C12) No room for a run's folder, or none for what it unpacks: tried again, parked, and graded once there is."""
+    """(C12) No room for a run's folder, or none for what it unpacks: tried again, dead-lettered, graded later."""
     filler = small_disk / "filler"
     with filler.open("wb") as file, pytest.raises(OSError, match="No space left"):
         while True:

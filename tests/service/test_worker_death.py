@@ -118,7 +118,7 @@ def test_a_worker_that_is_told_to_stop_finishes_a_short_run(service):
     assert service.events(submission_id) == ["accepted", "run_claimed", "run_done", "judge_claimed", "verdict"]
 
 
-def test_poison_is_parked_and_never_the_learners_failure(service):
+def test_poison_is_dead_lettered_and_never_the_learners_failure(service):
     """(C7) After three tries an operator is asked; others are graded meanwhile; `grader retry` gives fresh tries."""
     cured = service.state_dir / "cured"
     service.environment |= {"GRADER_LEASE_S": "3", "GRADER_RETRY_DELAY_S": "0.5", "GRADER_LEARNER_PER_HOUR": "2"}

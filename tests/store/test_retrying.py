@@ -4,7 +4,7 @@ from grader_service.store import leases, operations, results
 from tests.store.test_store import a_submission, accept
 
 
-def test_parked_runs_go_on_where_they_stopped(store):
+def test_dead_lettered_runs_go_on_where_they_stopped(store):
     """One that has its evidence is judged, the other runs; both have fresh tries, and the audit trail says which."""
     for number in (1, 2):
         accept(store, a_submission(number, learner=None))

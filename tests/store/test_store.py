@@ -283,7 +283,7 @@ def test_a_live_lease_is_left_alone(store):
 
 
 def test_our_failures_are_bounded_and_never_a_verdict(store):
-    """Three of them park the run for an operator; the learner hears nothing bad."""
+    """Three of them dead-letter the run for an operator; the learner hears nothing bad."""
     accept(store, a_submission())
     states = []
     for _ in range(3):

@@ -198,7 +198,7 @@ def test_the_list_of_batches_is_right(operator, store, deps):
     assert "discarded" in third
 
 
-def parked(store, batch_id, repetition, count):
+def dead_lettered(store, batch_id, repetition, count):
     """So many items of one repetition fail through us."""
     of_them = [RegradeItemRow.batch_id == batch_id, RegradeItemRow.repetition == repetition]
     rows = sorted(read(store, RegradeItemRow.submission_id, RegradeItemRow.id, where=of_them))
@@ -210,7 +210,7 @@ def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, 
     """With their number and their failure, bounded; the list of changes leads there."""
     batch_id = worked_off(deps, repeats=4)
     assert "Needs attention" not in operator.get(f"/batches/{batch_id}").text
-    parked(store, batch_id, 2, 1)
+    dead_lettered(store, batch_id, 2, 1)
     page = operator.get(f"/batches/{batch_id}").text
     section = page.partition('id="attention"')[2].partition("</section>")[0]
     assert section.count("<tr>") == 2
@@ -218,7 +218,7 @@ def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, 
     assert "pod died &lt;script&gt;" in section
     assert f'href="/batches/{batch_id}#attention"' in operator.get(f"/batches/{batch_id}/changes").text
     for repetition in (2, 3, 4):
-        parked(store, batch_id, repetition, COUNT)
+        dead_lettered(store, batch_id, repetition, COUNT)
     section = operator.get(f"/batches/{batch_id}").text.partition('id="attention"')[2].partition("</section>")[0]
     assert section.count("<tr>") == 51
     assert f"And {3 * COUNT - 50} more." in section

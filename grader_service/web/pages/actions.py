@@ -199,7 +199,7 @@ def foreseen(name: str, progress: Progress) -> list[str]:
     if name == "cancel":
         return [
             f"{count(left)} of {count(progress.total)} items will not be graded again.",
-            f"{count(progress.done)} new verdicts are kept aside and can be looked at.",
+            f"{count(progress.done)} new verdicts are staged and can be looked at.",
             _KEPT,
             "A cancelled batch does not go on again.",
         ]

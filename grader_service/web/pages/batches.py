@@ -15,7 +15,7 @@ from grader_service.regrade.filters import rows_of
 from grader_service.report.cohort.selection import described
 from grader_service.report.cohort.wording import KINDS, LEVELS, STATES
 from grader_service.store import regrades
-from grader_service.store.regrade_parked import Parked, parked
+from grader_service.store.regrade_dead_letters import DeadLettered, dead_lettered
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields
@@ -83,7 +83,7 @@ def show(request: Request) -> Response:
         "batch.html.j2",
         batch=batch,
         progress=progress,
-        parked=_parked(site, progress),
+        dead_lettered=_dead_lettered(site, progress),
         **told(diff_now(site, batch, progress) if quick else None),
         selection=described(batch.selection),
         actions=offered(batch, progress) if visitor_of(request).operates else (),
@@ -93,11 +93,11 @@ def show(request: Request) -> Response:
     )
 
 
-def _parked(site: Site, progress: Progress) -> Sequence[Parked]:
+def _dead_lettered(site: Site, progress: Progress) -> Sequence[DeadLettered]:
     """What failed through us, of every repetition; asked for only where there is any."""
     if not progress.counts.get(ItemState.NEEDS_ATTENTION):
         return ()
-    return parked(site.store, progress.batch_id)
+    return dead_lettered(site.store, progress.batch_id)
 
 
 def diff(request: Request) -> Response:

@@ -8,13 +8,13 @@ from grader_service.model.regrade import ItemState
 from grader_service.store.engine import Store
 from grader_service.store.regrade_tables import RegradeItemRow
 
-MOST_PARKED = 50
+MOST_SHOWN = 50
 """Items that are listed."""
 _MOST_ERROR = 1000
 
 
 @dataclass(frozen=True)
-class Parked:
+class DeadLettered:
     """One item whose tries our failures used up."""
 
     submission_id: str
@@ -24,7 +24,7 @@ class Parked:
     error: str
 
 
-def parked(store: Store, batch_id: str, limit: int = MOST_PARKED) -> list[Parked]:
+def dead_lettered(store: Store, batch_id: str, limit: int = MOST_SHOWN) -> list[DeadLettered]:
     """Items that need attention, by submission id and repetition."""
     statement = (
         select(
@@ -37,5 +37,6 @@ def parked(store: Store, batch_id: str, limit: int = MOST_PARKED) -> list[Parked
     with store.transaction() as connection:
         rows = connection.execute(statement).all()
     return [
-        Parked(row.submission_id, row.repetition, row.attempts, (row.last_error or "")[:_MOST_ERROR]) for row in rows
+        DeadLettered(row.submission_id, row.repetition, row.attempts, (row.last_error or "")[:_MOST_ERROR])
+        for row in rows
     ]
