@@ -4,7 +4,7 @@
 
 The simulation (bench/fleet.py) follows the rules of the service, not its code: live before regrade and the oldest
 first, one run of a learner at a time, a claim that ends with its lease when a runner dies or stalls, a late result
-that is refused, three failures of ours before a run is dead-lettered, a device that is out of service until its
+that is refused, three infrastructure failures before a run is dead-lettered, a device that is out of service until its
 repair. A batch of re-grades begins after a quarter of the submissions.
 
 Prints what the model says beside what came out. Exit status 1 when a submission was lost or got two verdicts, a

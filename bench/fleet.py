@@ -1,8 +1,8 @@
 """A fleet of GPUs in simulated time: the rules of the service, with runners that die and runners that stall.
 
 Used by bench/capacity.py. Live before regrade, then the oldest; one run of a learner at a time; a claim that ends with
-its lease; a failure of ours is tried again with the run's old place in the queue, and the third one dead-letters it; a
-result counts only while its claim holds; a device that its steward takes out of service comes back
+its lease; after an infrastructure failure a run is tried again in its old place of the queue, and the third one
+dead-letters it; a result counts only while its claim holds; a device that its steward takes out of service comes back
 after its repair. The durations are those measured (docs/gpu.md), as shares of submissions.
 """
 

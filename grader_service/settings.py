@@ -122,7 +122,7 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=60.0, ge=1.0)
     """A worker that does not renew its claim for this long is taken for dead."""
     run_limit_s: float = Field(default=7200.0, ge=1.0)
-    """A run that takes this long hangs, whatever its lab allows: it is ended as a failure of ours."""
+    """A run that takes this long hangs, whatever its lab allows: it is ended as an infrastructure failure."""
     max_attempts: int = Field(default=3, ge=1)
     """Failures of ours before a run is dead-lettered for an operator."""
     retry_delay_s: float = Field(default=10.0, ge=0.0)

@@ -1,4 +1,4 @@
-"""Makes verdicts: from judged checks, from a rejection, and from a failure of ours."""
+"""Makes verdicts: from judged checks, from a rejection, and from an infrastructure failure."""
 
 import uuid
 from collections.abc import Mapping, Sequence

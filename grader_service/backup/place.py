@@ -205,7 +205,7 @@ class Place:
 
 @contextmanager
 def reaching(url: str) -> Iterator[None]:
-    """Whatever its files raise becomes one failure of ours.
+    """Whatever its files raise becomes one infrastructure failure.
 
     Raises:
         InfrastructureError: the place of backups failed.

@@ -64,7 +64,7 @@ def status(
 def _show_run(run: Mapping[str, Any], ahead: int | None) -> None:
     waiting = "" if ahead is None else f", {ahead} before it"
     console().print(
-        f"run {run['run_id']}: {run['state']} ({run['purpose']}){waiting}, {run['attempts']} failures of ours",
+        f"run {run['run_id']}: {run['state']} ({run['purpose']}){waiting}, {run['attempts']} infrastructure failures",
         markup=False,
     )
     if run["last_error"]:

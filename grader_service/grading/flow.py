@@ -58,7 +58,7 @@ def grade(
     progress: Progress,
     afterwards: contextlib.ExitStack | None = None,
 ) -> Graded:
-    """Grades one submission. What goes wrong with it is in the verdict; a failure of ours is there and returned too.
+    """Grades one submission. What goes wrong is in the verdict; an infrastructure failure is returned as well.
 
     Args:
         submission: which steps, and what the verdict says about it.

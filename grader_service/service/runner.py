@@ -306,7 +306,7 @@ def _with_health(evidence: Evidence, health: Health | None) -> Evidence:
 
 
 def _fail(deps: RunnerDeps, claim: Claim, error: GraderError) -> RunEnd:
-    """Counts a failure of ours, but for that of a host on which no run can be begun: no run burns its tries there."""
+    """Counts an infrastructure failure, except on a host that can begin no run: none burns its tries there."""
     if isinstance(error, NotBegun) and (misfit := deps.host.misfit()) is not None:
         log.error("host_not_fit", error=str(error)[:500], found=misfit[:500])
         return _give_back(deps, claim, f"its host is not fit: {misfit[:500]}")

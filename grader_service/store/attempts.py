@@ -17,9 +17,9 @@ def attempt_number(store: Store, submission_id: str) -> int:
     """Which attempt of its learner at its lab this submission is: 1 plus those that were measured before it.
 
     A submission is one attempt however often it runs: run again, it keeps the number that it had. What was never
-    measured (a rejection, a failure of ours, code that stopped early) or was cancelled counts nothing. The same file
-    under another submission id is measured anew, which is one more chance for noise to pass it, and therefore one more
-    attempt. A submission without a learner is a first attempt.
+    measured (a rejection, an infrastructure failure, code that stopped early) or was cancelled counts nothing. The same
+    file under another submission id is measured anew, which is one more chance for noise to pass it, and therefore
+    one more attempt. A submission without a learner is a first attempt.
 
     Raises:
         StoreUnavailable: the database failed.
@@ -56,8 +56,8 @@ def attempt_number(store: Store, submission_id: str) -> int:
 def verdict_before(store: Store, submission_id: str) -> str | None:
     """The verdict, as JSON, on what this submission's learner handed in last at its lab before it; None without one.
 
-    It is the one in force, and may be on code that stopped early. Rejections and failures of ours say nothing of the
-    learner's code: they are passed over, and so is what has no verdict yet.
+    It is the one in force, and may be on code that stopped early. Rejections and infrastructure failures say nothing of
+    the learner's code: they are passed over, and so is what has no verdict yet.
 
     Raises:
         StoreUnavailable: the database failed.

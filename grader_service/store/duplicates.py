@@ -20,8 +20,8 @@ _DECIDED = (Status.PASSED.value, Status.FAILED.value)
 def measured_duplicates(store: Store, claim: Claim, *, days: float) -> list[str]:
     """Ids of runs that were asked for the same of the same bytes, lab, steps and file name; the newest first.
 
-    Only such as led to a verdict in force that decides: what was unverified, inconclusive or a failure of ours is
-    worth another run.
+    Only such as led to a verdict in force that decides: what was unverified, inconclusive or an infrastructure
+    failure is worth another run.
 
     Args:
         store: where runs are kept.

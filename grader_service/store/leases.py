@@ -252,10 +252,10 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
 
 
 def fail(store: Store, claim: Claim, error: str, *, max_attempts: int, delay_s: float) -> RunState | None:
-    """Records a failure of ours: tried again after a delay, or dead-lettered for an operator. None when no longer ours.
+    """Records an infrastructure failure: the run is tried again after a delay, or dead-lettered.
 
     Returns:
-        The run's new state.
+        The run's new state; None when it is no longer ours.
     """
     with store.transaction() as connection:
         return settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s)

@@ -142,7 +142,7 @@ def requeued(connection: Connection, claim: "Claim") -> None:
 
 
 def run_failed(connection: Connection, claim: "Claim", error: str, *, dead_lettered: bool) -> None:
-    """A failure of ours in an item's run; dead-lettered ones wait for an operator."""
+    """An infrastructure failure in an item's run; dead-lettered ones wait for an operator."""
     if claim.stage == "run":
         spend(connection, claim.run_id, claim.item_id)
     changes: dict[str, object] = {"last_error": neutralise(error[:4000])}

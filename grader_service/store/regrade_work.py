@@ -215,7 +215,7 @@ def give_back(store: Store, chunk: Chunk, jobs: Sequence[Job]) -> None:
 
 
 def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], *, max_attempts: int, delay_s: float) -> int:
-    """Stages verdicts and notes failures of ours, in one transaction; returns how many items were still ours."""
+    """Stages verdicts and notes infrastructure failures, in one transaction; returns how many items were still ours."""
     with store.transaction() as connection:
         # The batch before its items, as operators' actions lock them.
         connection.execute(

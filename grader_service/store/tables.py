@@ -142,7 +142,7 @@ class RunRow(Base):
     virtual_start: Mapped[float | None]
     """Virtual time of its cohort when it was claimed; see `store.fairness`."""
     held_s: Mapped[float] = mapped_column(server_default="0")
-    """How long it held a device, where something came of it: a failure of ours is nobody's use."""
+    """How long it held a device, where something came of it: an infrastructure failure is nobody's use."""
     held_until: Mapped[float | None]
     """When it let go of that device."""
     cancelled: Mapped[str | None] = mapped_column(Text)

@@ -92,7 +92,7 @@ def test_ids_are_whole_where_output_is_no_terminal(store, environment):
     assert f"needs attention: run {run_id} of {submission_id}: engine gone" in typed("queue", status=1, **narrow)
     told = typed("status", "lms:", **narrow)
     assert told[0] == f"submission {submission_id}"
-    assert told[1] == f"run {run_id}: needs_attention (live), 3 failures of ours"
+    assert told[1] == f"run {run_id}: needs_attention (live), 3 infrastructure failures"
 
 
 def test_a_run_means_itself_and_a_submission_all_its_runs(store, dead_lettered, environment):

@@ -60,7 +60,7 @@ def markdown(results: Sequence[Result], *, seconds: float, lanes: int, whole: bo
         f"**{found[Finding.FALSE_ACCEPT]} false accepts, {found[Finding.FALSE_REJECT]} false rejects, "
         f"{found[Finding.HARNESS_ERROR]} harness errors, {found[Finding.LEAK]} leaks, {found[Finding.LATE]} late, "
         f"{found[Finding.OTHER_REASON]} for another reason.** "
-        f"{sum(bool(result.again) for result in results)} were played again after a failure of ours.",
+        f"{sum(bool(result.again) for result in results)} were played again after an infrastructure failure.",
         "",
         *header(
             "family",

@@ -81,7 +81,7 @@ def check(case: Case, world: World) -> None:
 
 
 def _of_the_host(result: Result) -> bool:
-    """A failure of ours, a late verdict, an attempt that took long, or a host that was too unsteady to measure on."""
+    """An infrastructure failure, a late verdict, a slow attempt, or a host that was too unsteady to measure on."""
     return result.finding in (Finding.HARNESS_ERROR, Finding.LATE) or result.code in ("pod.late", "ratio.host_unsteady")
 
 

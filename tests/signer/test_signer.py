@@ -104,7 +104,7 @@ def test_what_is_no_request_is_refused(tmp_path, request_):
 
 
 def test_a_refusal_reaches_who_asked(asking):
-    """As a failure of ours that tells the reason; the next document is signed."""
+    """As an infrastructure failure that tells the reason; the next document is signed."""
     with pytest.raises(InfrastructureError, match="the signer refuses: expected a verdict"):
         asking.sign_document({"schema": "grader.verdict/v1"})
     assert asking.sign(a_verdict()).signature is not None

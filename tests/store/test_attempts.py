@@ -92,7 +92,7 @@ def test_the_verdict_before_is_on_what_was_handed_in_last(store):
 
 @pytest.mark.parametrize("status", [Status.REJECTED, Status.ERROR])
 def test_what_says_nothing_of_the_code_is_passed_over(store, status):
-    """A rejection, a failure of ours, and what has no verdict yet."""
+    """A rejection, an infrastructure failure, and what has no verdict yet."""
     graded(store, 1)
     graded(store, 2, status)
     accept(store, a_submission(3, sha="3"))

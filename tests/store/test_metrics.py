@@ -97,7 +97,7 @@ def test_where_the_time_of_runs_goes(store):
 
 
 def test_time_on_a_device_counts_however_the_run_ended(store):
-    """A run that failed by us held its device, too; and nothing is kept of runs that are over."""
+    """A run that ended in an infrastructure failure held its device, too; and nothing is kept of runs that are over."""
     figures = EventFigures(store)
     hand_in(store, 1)
     claim = leases.claim(store, "run", "host/GPU-7/abc", 60)
