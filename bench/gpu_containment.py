@@ -17,13 +17,13 @@ from pathlib import Path
 
 from checks.registry import Registry
 from grader_service.gpu.nvml import NvmlGpu
-from grader_service.grading.flow import Bench, Graded, grade
 from grader_service.grading.progress import Silent
 from grader_service.host import Gpu, find_gpus
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
 from grader_service.sandboxes import open_runner
+from grader_service.service.pipeline import Graded, GradeDeps, grade
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 from sandbox.api import SandboxRunner
@@ -143,7 +143,7 @@ def _grade(path: Path, runner: SandboxRunner, gpu: Gpu, learner_s: int | None) -
     lab = load_lab("dali-pipelines", registry)
     if learner_s is not None:
         lab = lab.model_copy(update={"limits": lab.limits.model_copy(update={"learner_timeout_s": learner_s})})
-    artifact = measure(path)
+    artifact = artifact_at(path)
     submission = Submission(
         submission_id="bench:1",
         lab=lab.id,
@@ -152,8 +152,8 @@ def _grade(path: Path, runner: SandboxRunner, gpu: Gpu, learner_s: int | None) -
         size_bytes=artifact.size_bytes,
         steps=("baseline", "pipeline"),
     )
-    bench = Bench(lab, registry, runner, "cuda", SIGNER, gpu)
-    return grade(submission, artifact, bench, Silent())
+    deps = GradeDeps(lab, registry, runner, "cuda", SIGNER, gpu)
+    return grade(submission, artifact, deps, Silent())
 
 
 def _said(done: Graded) -> list[str]:

@@ -20,12 +20,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from checks.registry import Registry
-from grader_service.grading.preflight import preflight
 from grader_service.grading.progress import Silent
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.preflight import Preflight
 from grader_service.sandboxes import open_runner
+from grader_service.service.pipeline import preflight
 from grader_service.settings import Settings
 from sandbox.warm_pool import WarmPool
 from sandbox.warm_runner import WarmRunner
@@ -82,7 +82,7 @@ class Service:
         stack.callback(self._pool.close)
         runner = open_runner(sandbox, self._lab.image, Settings(state_dir=folder), None)
         self._runner = WarmRunner(runner, self._pool)
-        self._artifact = measure(submission)
+        self._artifact = artifact_at(submission)
         self.look()  # leaves the recipe by which runs are prepared
 
     def ready(self) -> None:

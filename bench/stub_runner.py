@@ -22,8 +22,9 @@ from typing import Any
 from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.grading.run import RunOutcome, beginning
 from grader_service.logs import configure_logs
+from grader_service.model.evidence import RunPlan
 from grader_service.queue.run_worker import run_worker
-from grader_service.service import runner
+from grader_service.service import running
 from grader_service.settings import Settings
 from sandbox.api import SpaceLimits
 
@@ -37,7 +38,7 @@ _MEASURED = ("measured", "hang", "fault")
 _SMALL = SpaceLimits(workspace_mib=1, workspace_inodes=100, shm_mib=1)
 
 
-def execute(artifact: Any, _lab: Any, _needs: Any, sandbox: Any, *_: Any, run_id: str, attempt: int, **__: Any) -> Any:
+def execute(artifact: Any, _lab: Any, plan: RunPlan, sandbox: Any, *_: Any, run_id: str, **__: Any) -> Any:
     """In place of a grading: waits a moment, and answers with what is stored, judged and sent like any outcome."""
     text = artifact.path.read_text()
     kind = next((word for word in (*_MEASURED, "poison") if word in text), None)
@@ -52,7 +53,7 @@ def execute(artifact: Any, _lab: Any, _needs: Any, sandbox: Any, *_: Any, run_id
             raise InfrastructureError("a fault of ours, as asked for")
     if kind is None:
         raise SubmissionRejected("bench.stub", "Nothing was run: this is a stub.")
-    return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=a_measurement(attempt=attempt)), {})
+    return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=a_measurement(attempt=plan.attempt)), {})
 
 
 def _first(run_id: str) -> bool:
@@ -66,5 +67,5 @@ def _first(run_id: str) -> bool:
 
 if __name__ == "__main__":
     configure_logs("stub-runner")
-    runner.execute = execute
+    running.execute = execute
     raise SystemExit(run_worker(Settings(), slot=int(sys.argv[1])))

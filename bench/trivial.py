@@ -8,13 +8,13 @@ from pathlib import Path
 import psutil
 
 from checks.registry import Registry
-from grader_service.grading.flow import Bench, grade
 from grader_service.grading.progress import Silent
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
 from grader_service.sandboxes import open_runner
+from grader_service.service.pipeline import GradeDeps, grade
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 from sandbox.api import SandboxRunner
@@ -79,10 +79,10 @@ class Lane:
         if self.pool is not None:
             runner = WarmRunner(runner, self.pool)
         signer = Signer.from_folder(folder / "keys")
-        self._bench = Bench(self._lab, registry, runner, "cpu", signer, judging=self._judging)
+        self._deps = GradeDeps(self._lab, registry, runner, "cpu", signer, judging=self._judging)
         path = folder / "submission.py"
         path.write_text(SOURCE)
-        self._artifact = measure(path)
+        self._artifact = artifact_at(path)
         self._submission = Submission(
             submission_id="bench:1",
             lab=self._lab.id,
@@ -109,7 +109,7 @@ class Lane:
         """From the artifact to the signed verdict, and until nothing of the run is left."""
         began, since = time.time(), time.monotonic()
         with ExitStack() as afterwards:
-            graded = grade(self._submission, self._artifact, self._bench, Silent(), afterwards)
+            graded = grade(self._submission, self._artifact, self._deps, Silent(), afterwards)
             verdict_s = time.monotonic() - since
         wall_s = time.monotonic() - since
         if graded.verdict.status != "passed" or graded.evidence is None or graded.evidence.discovery is None:

@@ -6,10 +6,10 @@ from typing import Literal
 
 from grader_service.authoring.lab_scaffold import FAILING, PASSING
 from grader_service.errors import UsageError
-from grader_service.grading.flow import Graded
 from grader_service.model.base import Frozen
 from grader_service.model.lab import LabSpec
 from grader_service.model.verdict import Outcome, Status, Verdict
+from grader_service.service.pipeline import Graded
 
 _ENDINGS = (".py", ".ipynb", ".zip", ".tar", ".tar.gz", ".tgz")
 _TOOLS = ("__pycache__", "__MACOSX", "venv", "node_modules")

@@ -12,13 +12,14 @@ from checks.api import Result
 from checks.authoring.target import Target
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import ConfigurationError, UsageError
+from grader_service.grading.measuring import measure
 from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import execute
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.model.evidence import Evidence
-from grader_service.model.lab import LabCheck, LabSpec, LabStep, PodLimits, threshold_of
-from grader_service.probe_plan import wanted_probes
+from grader_service.model.lab import LabCheck, LabSpec, LabStep, PodLimits
+from grader_service.service.run_planning import plan_run
 from grader_service.settings import Settings
 from sandbox.api import SandboxRunner
 
@@ -127,16 +128,17 @@ def run_submission(
     )
     if not submission.is_file():
         raise UsageError(f"{submission} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
+    planned = plan_run(lab, (), OneCheck(loaded), target.probes)
     outcome = execute(
-        measure(submission),
+        artifact_at(submission),
         lab,
-        loaded.check.needs,
+        planned.plan,
         runner or process_runner(),
         device,
         progress or Silent(),
         run_id=uuid.uuid4().hex,
-        threshold=threshold_of(lab),
-        probes=wanted_probes(lab.steps, OneCheck(loaded), target.probes),
+        measure=measure,
+        probes=planned.probes,
     )
     return outcome.evidence
 

@@ -19,7 +19,7 @@ from grader_service.cli.output import ProgressDisplay, error_console
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.host import Gpu, find_gpus
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import named_lab
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
@@ -110,8 +110,8 @@ def grade(  # noqa: PLR0917 - one parameter per option
     5 rejected. The verdict is printed in any case.
     """
     from grader_service.authoring.trying import OneCheck
-    from grader_service.grading.flow import Bench
-    from grader_service.grading.flow import grade as grade_submission
+    from grader_service.service.pipeline import GradeDeps
+    from grader_service.service.pipeline import grade as grade_submission
     from grader_service.signer.chosen import signer_of
 
     delivery = Delivery(json_file, evidence, report, audience)
@@ -123,7 +123,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
     spec.selected(step_ids(steps))
     with ExitStack() as stack:
         file = stack.enter_context(one_file(path))
-        artifact = measure(file)
+        artifact = artifact_at(file)
         submission = Submission(
             submission_id=submission_id or fresh_id("local", file),
             lab=spec.id,
@@ -136,7 +136,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
         )
         chosen, gpu = taken_device(stack, device, settings)
         runner = opened(sandbox, spec.image, settings, gpu)
-        bench = Bench(
+        deps = GradeDeps(
             spec,
             registry,
             runner,
@@ -147,7 +147,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
             () if check is None else (check.resolve(),),
         )
         progress = stack.enter_context(ProgressDisplay.beside(json_file))
-        graded = grade_submission(submission, artifact, bench, progress)
+        graded = grade_submission(submission, artifact, deps, progress)
     verdict = graded.verdict
     whole = delivery.deliver(verdict, verdict.model_dump_json(indent=2) + "\n", graded.evidence)
     _show_raised(graded.evidence)

@@ -13,7 +13,7 @@ from grader_service.authoring.lab_scaffold import create_lab
 from grader_service.cli.arguments import fresh_id
 from grader_service.cli.grade import DeviceChoice, SandboxChoice, opened, taken_device
 from grader_service.cli.output import ProgressDisplay, console, error_console, table_of
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab_file
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Outcome
@@ -21,7 +21,7 @@ from grader_service.settings import Settings
 
 if TYPE_CHECKING:
     from grader_service.authoring.lab_trial import Row
-    from grader_service.grading.flow import Graded
+    from grader_service.service.pipeline import Graded
 
 _MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗"}
 
@@ -57,9 +57,9 @@ def try_lab(
     Exit codes: 0 all came out as their folders say, or no folder says anything, 1 one did not, 2 usage, 3 our fault.
     """
     from grader_service.authoring.lab_trial import submissions_in, tried
-    from grader_service.grading.flow import Bench
-    from grader_service.grading.flow import grade as grade_submission
     from grader_service.judge_process import JudgeProcess
+    from grader_service.service.pipeline import GradeDeps
+    from grader_service.service.pipeline import grade as grade_submission
     from grader_service.signer.chosen import signer_of
 
     registry, settings = Registry(), Settings()
@@ -70,10 +70,10 @@ def try_lab(
         chosen, gpu = taken_device(stack, device, settings)
         runner = opened(sandbox, spec.image, settings, gpu)
         judging = stack.enter_context(JudgeProcess())
-        bench = Bench(spec, registry, runner, chosen, signer_of(settings), gpu, judging=judging)
+        deps = GradeDeps(spec, registry, runner, chosen, signer_of(settings), gpu, judging=judging)
 
         def grade(path: Path) -> "Graded":
-            artifact = measure(path)
+            artifact = artifact_at(path)
             submission = Submission(
                 submission_id=fresh_id("try", path),
                 lab=spec.id,
@@ -82,7 +82,7 @@ def try_lab(
                 size_bytes=artifact.size_bytes,
             )
             with ProgressDisplay(quiet=not error_console().is_terminal) as progress:
-                return grade_submission(submission, artifact, bench, progress)
+                return grade_submission(submission, artifact, deps, progress)
 
         for number, row in enumerate(tried(spec, on, submissions, grade), 1):
             rows.append(row)

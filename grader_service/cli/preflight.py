@@ -11,7 +11,7 @@ from grader_service.cli.grade import SandboxChoice, opened
 from grader_service.cli.output import ProgressDisplay, check_targets, console, write_text
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.cli.preflight_text import EXIT_CODES, show_preflight
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import named_lab
 from grader_service.settings import Settings
 
@@ -33,7 +33,7 @@ def preflight(
 
     Exit codes: 0 nothing is missing, 1 something is, 2 usage, 3 our fault, 4 only a GPU could tell, 5 rejected.
     """
-    from grader_service.grading.preflight import preflight as look
+    from grader_service.service.pipeline import preflight as look
 
     check_targets({"--json": json_file}, path)
     settings, registry = Settings(), Registry()
@@ -41,7 +41,7 @@ def preflight(
     runner = opened(sandbox, spec.image, settings)
     with ExitStack() as afterwards:
         with one_file(path) as file, ProgressDisplay.beside(json_file) as progress:
-            found = look(measure(file), spec, registry, runner, progress, afterwards)
+            found = look(artifact_at(file), spec, registry, runner, progress, afterwards)
         if json_file != "-":
             show_preflight(console(), found)
         if json_file is not None:

@@ -4,13 +4,14 @@ import secrets
 from pathlib import Path
 
 from grader_service.errors import InfrastructureError, NotBegun
+from grader_service.grading.measuring import measure
 from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
 from grader_service.host import Gpu
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.specs import grader_lab
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, RunPlan
 from sandbox.api import SandboxRunner
 from sandbox.run_folder import OwnedFolder
 
@@ -76,9 +77,10 @@ def grade_canary(runner: SandboxRunner, device: Device, gpu: Gpu | None, state_d
         folder.create()
         path = folder.root / "canary.py"
         path.write_text(SUBMISSION)
-        needs = (Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM)
+        plan = RunPlan(needs=(Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM))
         sandbox = runner.of_image(lab.image)
-        outcome = execute(measure(path), lab, needs, sandbox, device, Silent(), run_id=run_id, gpu=gpu)
+        artifact = artifact_at(path)
+        outcome = execute(artifact, lab, plan, sandbox, device, Silent(), run_id=run_id, measure=measure, gpu=gpu)
     except OSError as error:
         raise NotBegun(f"no canary can be kept in {state_dir}: {error}") from error
     finally:

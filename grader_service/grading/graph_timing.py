@@ -9,7 +9,7 @@ from grader_service.grading.baselines import Baselines, add_references, assemble
 from grader_service.grading.clean_room import Carried
 from grader_service.grading.comparison import fair_settings
 from grader_service.grading.interference import interference_monitor
-from grader_service.grading.kept_references import JobKey
+from grader_service.grading.kept_references import JobKey, KeptReferences
 from grader_service.grading.reference_run import ReferenceTask
 from grader_service.grading.session import Session
 from grader_service.held_out.plan import ShardPlan
@@ -25,7 +25,9 @@ class GraphTiming:
     baselines: Baselines
 
 
-def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: ShardPlan) -> GraphTiming:
+def time_graph(
+    session: Session, carried: Carried, files: Sequence[str], shard: ShardPlan, references: KeptReferences | None
+) -> GraphTiming:
     """Warms the loaders up and takes blocks until the test decides.
 
     Args:
@@ -33,6 +35,7 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
         carried: the graph.
         files: the held-out images, as pods see them.
         shard: the plan that these were made by.
+        references: see `measuring.measure`.
 
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
@@ -43,7 +46,8 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
     clock.start("warm_up", "warming up the loaders")
     fair = fair_settings(plan, len(pod_set.cpus), carried.batch_size)
     key = JobKey.of(pod_set.image_digest, carried.plan, fair, pod_set.cpus, plan.block_s)
-    kept = _known(session, key, shard)
+    usable = references if _keeps(session) else None
+    kept = usable.rate(key, shard.mean_pixels) if usable is not None else None
     baselines = own_loader(
         pod_set.learner,
         session.found.discovery,
@@ -69,7 +73,8 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
     measurement = assemble(
         timed, baselines, session.found.discovery, carried, shard, plan, pod_set.device, session.attempt, kept=kept
     ).model_copy(update={"screened": tuple(before)})
-    _note(session, key, carried, shard, measurement)
+    if usable is not None and measurement.decision is not None:
+        _note(usable, session, key, carried, shard, measurement)
     return GraphTiming(measurement, baselines)
 
 
@@ -134,24 +139,22 @@ def _keeps(session: Session) -> bool:
     return session.attempt == 1 and plan.glaring is not None and plan.looks[0] > GLARING_BLOCKS
 
 
-def _known(session: Session, key: JobKey, shard: ShardPlan) -> KeptReference | None:
-    """The rate that is kept for this job."""
-    if session.references is None or not _keeps(session):
-        return None
-    return session.references.rate(key, shard.mean_pixels)
-
-
-def _note(session: Session, key: JobKey, carried: Carried, shard: ShardPlan, measurement: Measurement) -> None:
+def _note(
+    references: KeptReferences,
+    session: Session,
+    key: JobKey,
+    carried: Carried,
+    shard: ShardPlan,
+    measurement: Measurement,
+) -> None:
     """The job, for the next runs; a first attempt that was decided speaks for its learner."""
-    if session.references is None or not _keeps(session) or measurement.decision is None:
-        return
     pod_set = session.pod_set
     sizes = session.inventory.sizes if session.inventory else ()
     task = ReferenceTask(
         pod_set.lab, pod_set.image_digest, tuple(pod_set.cpus), carried.plan, key.settings, sizes, len(shard.sizes)
     )
     rate = _rate_of(key, measurement) if measurement.kept_reference is None else None
-    session.references.saw(key, task, session.submitter, shard.mean_pixels, rate)
+    references.saw(key, task, session.submitter, shard.mean_pixels, rate)
 
 
 def _rate_of(key: JobKey, measurement: Measurement) -> float | None:

@@ -9,6 +9,7 @@ from grader_service.grading.dialogue import Stopped
 from grader_service.grading.graph_timing import not_timed, time_graph
 from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
 from grader_service.grading.interference import interference_monitor
+from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.session import Session
 from grader_service.held_out.plan import ShardPlan, plan_shard
 from grader_service.held_out.shards import begin_shard
@@ -21,8 +22,12 @@ _TRIED_IMAGES = 32
 """Enough for a first batch: a reader begins anew where a batch is larger."""
 
 
-def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
+def measure(session: Session, references: KeptReferences | None = None) -> tuple[CleanRoom | None, Measurement | None]:
     """What became of the graph, and what was timed; as much of both as the run's checks need.
+
+    Args:
+        session: of the run.
+        references: rates of our reference that were taken between runs; None to measure it in every run.
 
     Raises:
         SandboxUnavailable: a pod that runs only our code ended.
@@ -50,20 +55,20 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     if proof.problem is not None:
         return carried.facts, not_timed(session, proof)
     with pod_set.space.quiet():
-        timed = time_graph(session, carried, files, shard)
+        timed = time_graph(session, carried, files, shard, references)
         job = Job(files, carried.plan, carried.batch_size, len(pod_set.cpus), pod_set.device)
         measurement = _allowing_for_host(session, room, timed.measurement, job, timed.baselines.timed)
     return carried.facts, measurement.model_copy(update={"graph": proof})
 
 
-def try_graph(session: Session) -> CleanRoom | None:
+def try_graph(session: Session) -> tuple[CleanRoom | None, None]:
     """What becomes of the graph, and its first batch: nothing is timed, and no code of the learner's is asked."""
     room = session.pod_set.clean_room
     if room is None:
-        return None
+        return None, None
     _, files = _held_out(session, room, _TRIED_IMAGES)
     carried = _carried(session, room, files, experiments=False)
-    return carried if isinstance(carried, CleanRoom) else carried.facts
+    return (carried if isinstance(carried, CleanRoom) else carried.facts), None
 
 
 def _held_out(session: Session, room: Pod, images: int) -> tuple[ShardPlan, list[str]]:

@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,9 +14,7 @@ from grader_service import __version__
 from grader_service.errors import InfrastructureError, NotBegun
 from grader_service.grading import clean_room, learner, live, scanning
 from grader_service.grading.dialogue import Stopped
-from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.learner import Found
-from grader_service.grading.measuring import measure, try_graph
 from grader_service.grading.pod_set import Device, PodSet, end_all, space_limits
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
@@ -29,8 +27,9 @@ from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.size_check import require_fits
 from grader_service.model.discovery import Discovery
-from grader_service.model.evidence import ENOUGH_IMAGES, MAX_OUTPUT, Evidence, Need, PodRecord, RunRecord, Scan
+from grader_service.model.evidence import MAX_OUTPUT, CleanRoom, Evidence, PodRecord, RunPlan, RunRecord, Scan
 from grader_service.model.lab import LabSpec
+from grader_service.model.measurement import Measurement
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner
 
@@ -51,6 +50,10 @@ def beginning() -> Iterator[None]:
         raise NotBegun(str(error)) from error
 
 
+Measure = Callable[[Session], tuple[CleanRoom | None, Measurement | None]]
+"""What becomes of the graph in the clean room, and what was timed; as much of both as the plan needs."""
+
+
 @dataclass(frozen=True)
 class RunOutcome:
     """What a run leaves: evidence, and the graphs that it refers to by digest."""
@@ -62,44 +65,38 @@ class RunOutcome:
 def execute(
     artifact: Artifact,
     lab: LabSpec,
-    needs: Collection[Need],
+    plan: RunPlan,
     runner: SandboxRunner,
     device: Device,
     progress: Progress,
     *,
     run_id: str,
+    measure: Measure,
     gpu: Gpu | None = None,
-    threshold: float = 1.1,
-    attempt: int = 1,
     probes: Sequence[ProbeTask] = (),
     submitter: str | None = None,
-    references: KeptReferences | None = None,
     afterwards: ExitStack | None = None,
     preflight: bool = False,
-    enough_images: int = ENOUGH_IMAGES,
 ) -> RunOutcome:
     """Runs a submission and collects the evidence that its checks need.
 
     Args:
         artifact: the bytes as sent.
         lab: limits and measurement plan.
-        needs: parts of the evidence to collect.
+        plan: parts of the evidence to collect, and what they are collected for.
         runner: where pods run.
         device: `cuda` for an official run, `cpu` for a rehearsal.
         progress: hears about stages and blocks.
         run_id: stands in the evidence.
+        measure: tries the graph, and times it where that is needed.
         gpu: recorded in the evidence; which GPU pods get is the runner's to know.
-        threshold: ratio at which the sequential test aims; stored evidence can be judged against another one.
-        attempt: which measured attempt of the learner at the lab this is; later ones may spend less error.
-        probes: what the checks want to have observed beside that.
+        probes: of the plan, with their sources.
         submitter: who hands in, by whatever name; None where the content has to stand for somebody.
-        references: rates of our reference that were taken between runs; None to measure it in every run.
         afterwards: whoever waits for the outcome closes it once that is out of his hands, and only then are folders and
             scratch volumes removed; the pods have ended by then, but for those of a preflight. None, or a run that
             fails: all is removed at once.
-        preflight: the run only looks: the graph is tried on few images, and nothing is measured, whatever the needs. It
-            starts pods before the submission is unpacked, and its record names them only where one of them stopped.
-        enough_images: distinct JPEGs of the learner's after which counting may end.
+        preflight: somebody waits for a quick look: pods are started before the submission is unpacked, and the record
+            names them only where one of them stopped.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
@@ -119,7 +116,7 @@ def execute(
             pod_set = PodSet(
                 space,
                 lab,
-                needs,
+                plan.needs,
                 device,
                 gpu,
                 probes_graphs=prober.wants_graphs,
@@ -142,20 +139,19 @@ def execute(
             if len(pod_set.pods) > 1:
                 pod_set.learner.pause()  # from here on its files and its processor time cannot change under the others
             versions.update(found.discovery.versions)
-            inventory = _scan(pod_set, found.discovery, space, clock, enough_images)
+            inventory = _scan(pod_set, found.discovery, space, clock, plan.enough_images)
             session = Session(
                 pod_set=pod_set,
                 found=found,
                 inventory=inventory,
                 seed=seed,
                 clock=clock,
-                threshold=threshold,
-                attempt=attempt,
+                threshold=plan.threshold,
+                attempt=plan.attempt,
                 submitter=submitter or artifact.sha256,
                 versions=versions,
-                references=references,
             )
-            room, measurement = (try_graph(session), None) if preflight else measure(session)
+            room, measurement = measure(session)
             seen = {"scan": inventory, "clean_room": scrubber.room(room), "measurement": scrubber.refused(measurement)}
             if prober.wants_graphs:
                 _probe_graphs(session, prober)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from grader_service.grading import learner
-from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.pod_set import PodSet
 from grader_service.grading.stages import StageClock
 from grader_service.model.evidence import Scan
@@ -24,5 +23,3 @@ class Session:
     """The learner, or what stands for one who is not named."""
     versions: dict[str, str]
     """Filled in with what the trusted pods say."""
-    references: KeptReferences | None = None
-    """Rates of our reference from between runs; None where every run measures it."""

@@ -68,7 +68,7 @@ class _Rejection(Wire):
 _ANSWERS: TypeAdapter[_Opened | _Rejection] = TypeAdapter(_Opened | _Rejection)
 
 
-def measure(path: Path) -> Artifact:
+def artifact_at(path: Path) -> Artifact:
     """Hashes an artifact without opening it."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -135,7 +135,7 @@ def _check_size(artifact: Artifact, limits: IngestLimits) -> None:
 def _check_unchanged(artifact: Artifact) -> None:
     """What was unpacked must be what was hashed: the verdict names the hash."""
     try:
-        found = measure(artifact.path).sha256
+        found = artifact_at(artifact.path).sha256
     except OSError as error:
         raise InfrastructureError(f"the submission went away while it was opened: {error}") from error
     if found != artifact.sha256:

@@ -7,11 +7,10 @@ import structlog
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.errors import GraderError
-from grader_service.judging import needs_of
 from grader_service.model.evidence import RunPlan
-from grader_service.model.lab import LabRef, LabSpec, threshold_of
-from grader_service.probe_plan import wanted_probes
+from grader_service.model.lab import LabRef, LabSpec
 from grader_service.regrade.kept_labs import kept_lab
+from grader_service.service.run_planning import plan_run
 from grader_service.store import devices, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store, StoreUnavailable
@@ -60,14 +59,7 @@ def release_due(deps: ReleaseDeps) -> int:
 
 def _plan(deps: ReleaseDeps, item: Due, ref: LabRef) -> RunPlan:
     lab: LabSpec = kept_lab(deps.store, ref, deps.registry)
-    steps = lab.selected(item.steps)
-    tasks = wanted_probes(steps, deps.registry, deps.probes)
-    for task in tasks:
+    planned = plan_run(lab, item.steps, deps.registry, deps.probes)
+    for task in planned.probes:
         deps.artifacts.put(task.source)
-    return RunPlan(
-        needs=tuple(sorted(needs_of(steps, deps.registry))),
-        steps=item.steps,
-        threshold=threshold_of(lab),
-        probes=tuple(task.ref for task in tasks),
-        lab=LabRef(sha256=ref.sha256, form=ref.form),
-    )
+    return planned.plan.model_copy(update={"lab": LabRef(sha256=ref.sha256, form=ref.form)})

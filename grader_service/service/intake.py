@@ -13,14 +13,9 @@ from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import ConfigurationError, SubmissionRejected, UsageError
-from grader_service.judging import needs_of
 from grader_service.model.base import neutralise
-from grader_service.model.evidence import ENOUGH_IMAGES, Need, RunPlan
-from grader_service.model.lab import LabRef, threshold_of
-from grader_service.model.probe import ProbeTask
+from grader_service.model.lab import LabRef
 from grader_service.model.submission import Submission
-from grader_service.preflighting import images_needed, preflight_needs
-from grader_service.probe_plan import wanted_probes
 from grader_service.regrade.kept_labs import TakenLab, installed_lab
 from grader_service.service.message import (
     ArtifactMessage,
@@ -30,6 +25,7 @@ from grader_service.service.message import (
     reply_of,
     salvage,
 )
+from grader_service.service.run_planning import Planned, plan_run
 from grader_service.signing import Signer
 from grader_service.store.acceptance import Accepted, Arrival, Repeated, Waiter, accept_all
 from grader_service.store.admission import Admitted, Conflicting, Content, IntakeLimits, Refused, Wanted, foresee
@@ -139,12 +135,10 @@ class _Read:
     task_id: str | None
     lab: TakenLab
     """As it is now; the run is graded by it, whatever becomes of it later."""
-    needs: frozenset[Need]
-    probes: tuple[ProbeTask, ...]
+    planned: Planned
     data: bytes | None
     """The artifact, where it came in the message."""
     sha256: str
-    enough_images: int
 
     @property
     def wanted(self) -> Wanted:
@@ -158,16 +152,10 @@ def _read(deps: IntakeDeps, body: object, task_id: str | None) -> _Read | Refuse
     try:
         message = parse_message(body)
         lab = installed_lab(message.lab, deps.registry)
-        steps = lab.spec.selected(message.steps)
-        probes: tuple[ProbeTask, ...] = ()
-        enough = ENOUGH_IMAGES
-        if message.mode == PREFLIGHT:
-            needs, enough = preflight_needs(steps, deps.registry), images_needed(steps, deps.registry)
-        else:
-            needs = needs_of(steps, deps.registry)
-            probes = tuple(wanted_probes(steps, deps.registry, deps.probes))
+        preflight = message.mode == PREFLIGHT
+        planned = plan_run(lab.spec, message.steps, deps.registry, deps.probes, preflight=preflight)
         data, digest = _inline(message.artifact)
-        return _Read(message, task_id, lab, needs, probes, data, digest, enough)
+        return _Read(message, task_id, lab, planned, data, digest)
     except ConfigurationError as error:
         log.warning("lab_does_not_load", task_id=task_id, error=str(error)[:300])
         return Taken("away")
@@ -222,7 +210,7 @@ def _arrival(deps: IntakeDeps, read: _Read, purpose: Purpose) -> Arrival | Refus
         return Refused(rejection.code, rejection.feedback)
     except SourceAway:
         return Taken("away")
-    for task in read.probes:  # runners need no plugin for them
+    for task in read.planned.probes:  # runners need no plugin for them
         deps.artifacts.put(task.source)
     submission = Submission(
         submission_id=message.submission_id,
@@ -235,14 +223,7 @@ def _arrival(deps: IntakeDeps, read: _Read, purpose: Purpose) -> Arrival | Refus
         size_bytes=size,
         steps=message.steps,
     )
-    plan = RunPlan(
-        needs=tuple(sorted(read.needs)),
-        steps=message.steps,
-        threshold=threshold_of(read.lab.spec),
-        probes=tuple(task.ref for task in read.probes),
-        lab=deps.keep(read.lab),
-        enough_images=read.enough_images,
-    )
+    plan = read.planned.plan.model_copy(update={"lab": deps.keep(read.lab)})
     reply, progress = message.reply_to, message.progress_to
     waiter = Waiter(read.task_id, reply.queue if reply else None, reply.task if reply else None)
     told = ProgressTo(progress.queue, progress.task) if progress else None

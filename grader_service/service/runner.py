@@ -9,12 +9,12 @@ from pathlib import Path
 
 import structlog
 
-from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable, SubmissionRejected
+from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable
 from grader_service.gpu.steward import Health
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress, Silent
-from grader_service.grading.run import beginning, execute
+from grader_service.grading.run import beginning
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import lab_text, read_lab
@@ -30,6 +30,7 @@ from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.readiness import Host, UnwatchedHost
 from grader_service.service.retry import RetryPolicy
+from grader_service.service.running import run
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
@@ -201,47 +202,34 @@ def _run(
             probes = tuple(_probe_task(deps, ref, folder) for ref in plan.probes)
         artifact = Artifact(submission.filename, path, submission.sha256, submission.size_bytes)
         try:
-            outcome = execute(
+            found = run(
+                submission.learner or submission.submission_id,
                 artifact,
                 lab,
-                plan.needs,
+                plan,
+                probes,
                 sandbox,
                 device,
                 deps.progress(claim),
                 run_id=claim.run_id,
                 gpu=None if preflight else deps.gpu,
-                threshold=plan.threshold,
-                attempt=plan.attempt,
-                probes=probes,
-                submitter=submission.learner or submission.submission_id,
                 references=deps.references,
                 afterwards=afterwards,
                 preflight=preflight,
-                enough_images=plan.enough_images,
             )
-        except SubmissionRejected as rejection:
-            facts = sandbox.facts
-            refusal = Rejection(
-                run_id=claim.run_id,
-                device=device,
-                sandbox=facts.name,
-                isolated=facts.isolated,
-                code=rejection.code,
-                feedback=rejection.feedback,
-            )
-            kept = _store(deps, claim, "rejection", refusal.model_dump_json().encode(), {})
         except NotBegun:
             raise
         except Exception:
             deps.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
             raise
-        else:
-            if sandbox.aborted:
-                deps.gate.examine()
-                raise SandboxUnavailable("the run was aborted")
-            evidence = _with_health(outcome.evidence, deps.gate.release())
-            kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
-            kept = _store(deps, claim, kind, evidence.model_dump_json().encode(), outcome.blobs)
+        if isinstance(found, Rejection):
+            return _ended(claim, kept=_store(deps, claim, "rejection", found.model_dump_json().encode(), {}))
+        if sandbox.aborted:
+            deps.gate.examine()
+            raise SandboxUnavailable("the run was aborted")
+        evidence = _with_health(found.evidence, deps.gate.release())
+        kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
+        kept = _store(deps, claim, kind, evidence.model_dump_json().encode(), found.blobs)
     return _ended(claim, kept=kept)
 
 

@@ -8,12 +8,13 @@ from typing import Any
 from checks.api import Result
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
+from grader_service.grading.measuring import measure
 from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.judging import judge
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, RunPlan
 from grader_service.model.lab import LabCheck, LabStep
 from grader_service.probe_plan import wanted_probes
 
@@ -25,14 +26,16 @@ def run_and_judge(
     asked = tuple(LabCheck(id=name, points=1, params=params) for name, params in checks.items())
     step = LabStep(id="checks", title="Checks", checks=asked)
     registry = Registry()
+    needed = RunPlan(needs=tuple(needs))
     outcome = execute(
-        measure(path),
+        artifact_at(path),
         read_lab(lab_text("dali-pipelines"), "dali-pipelines"),
-        needs,
+        needed,
         runner,
         "cpu",
         Silent(),
         run_id=uuid.uuid4().hex,
+        measure=measure,
         probes=wanted_probes([step], registry, ProbeFiles()),
     )
     return outcome.evidence, {one.check.id: one.result for one in judge(outcome.evidence, [step], registry).checks}

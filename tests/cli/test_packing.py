@@ -8,7 +8,7 @@ import pytest
 
 from grader_service.cli.packing import one_file
 from grader_service.errors import UsageError
-from grader_service.ingest.artifact import measure, prepare
+from grader_service.ingest.artifact import artifact_at, prepare
 from grader_service.ingest.folder import pack
 from grader_service.ingest.limits import IngestLimits
 from tests.command_line import invoked
@@ -36,7 +36,7 @@ def prepared(folder, into):
     """(what runs, every file that a pod would see) of a folder."""
     into.mkdir()
     with one_file(folder) as file:
-        found = prepare(measure(file), into)
+        found = prepare(artifact_at(file), into)
     return found.entry, sorted(path.relative_to(into).as_posix() for path in into.rglob("*") if path.is_file())
 
 
@@ -60,16 +60,16 @@ def test_one_enclosing_folder_is_looked_through(lab, tmp_path):
 def test_the_same_files_are_the_same_submission(lab, tmp_path):
     """Whenever they were written: the verdict names a digest, and the service grades the same bytes once."""
     with one_file(lab) as file:
-        first = measure(file).sha256
+        first = artifact_at(file).sha256
     again = tmp_path / "again" / lab.name
     shutil.copytree(lab, again, symlinks=True)
     os.utime(again / "work.py", (1, 1))
     with one_file(again) as file:
-        assert measure(file).sha256 == first
+        assert artifact_at(file).sha256 == first
     assert not file.exists()
     (again / "work.py").write_text("x = 2\n")
     with one_file(again) as file:
-        assert measure(file).sha256 != first
+        assert artifact_at(file).sha256 != first
 
 
 def _two(folder):

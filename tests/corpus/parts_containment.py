@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader_service.grading.flow import Graded
 from grader_service.model.evidence import PodRole
 from grader_service.model.verdict import Outcome
+from grader_service.service.pipeline import Graded
 from sandbox.api import PodSpec, Scratch, SpaceLimits
 from sandbox.docker_options import PodFolders, ScratchVolumes, container_options, labels
 from tests.corpus.case import Observed, Procedure

@@ -10,11 +10,12 @@ from unittest import mock
 from structlog.testing import capture_logs
 
 from grader_service.grading.run import RunOutcome
+from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Measurement
 from grader_service.model.verdict import Verdict
 from grader_service.sequential_test import decide
-from grader_service.service import runner
+from grader_service.service import running
 from grader_service.service.intake import IntakeDeps, Taken, receive
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.retry import RetryPolicy
@@ -105,10 +106,10 @@ class Service:
 def service(world: World, found: Measured | None = None) -> Iterator[Service]:
     """A service over a fresh store; `found` stands for what its runs measure, else they are real."""
 
-    def execute(*_: object, run_id: str, attempt: int, **__: object) -> RunOutcome:
+    def execute(_artifact: object, _lab: object, plan: RunPlan, *_: object, run_id: str, **__: object) -> RunOutcome:
         assert found is not None
-        return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=found(attempt)), {})
+        return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=found(plan.attempt)), {})
 
-    patched = mock.patch.object(runner, "execute", execute if found is not None else runner.execute)
+    patched = mock.patch.object(running, "execute", execute if found is not None else running.execute)
     with world.deps() as deps, patched, capture_logs():
         yield Service(world, deps)

@@ -9,11 +9,10 @@ from unittest.mock import patch
 
 from checks.registry import Registry
 from grader_service.grading import learner
-from grader_service.grading.flow import Bench, Graded, grade
 from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Silent
 from grader_service.host import find_gpus
-from grader_service.ingest.artifact import Artifact, measure
+from grader_service.ingest.artifact import Artifact, artifact_at
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabSpec
@@ -21,6 +20,7 @@ from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
 from grader_service.sandboxes import open_runner
 from grader_service.service.intake import IntakeDeps
+from grader_service.service.pipeline import Graded, GradeDeps, grade
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 from grader_service.store.artifacts import ArtifactStore
@@ -87,7 +87,7 @@ class World:
     ) -> Graded:
         """Grades what somebody hands in."""
         path = self.hand_in(filename, as_bytes(content))
-        return self.grade_artifact(measure(path), filename=filename, steps=steps, lab=lab)
+        return self.grade_artifact(artifact_at(path), filename=filename, steps=steps, lab=lab)
 
     def hand_in(self, filename: str, data: bytes) -> Path:
         """Puts a file where submissions lie."""
@@ -114,8 +114,8 @@ class World:
             size_bytes=artifact.size_bytes,
             steps=steps,
         )
-        bench = Bench(lab, self.registry, self.runner, self.device, self.signer, self.gpu, judging=self.judging)
-        return grade(submission, artifact, bench, Silent())
+        deps = GradeDeps(lab, self.registry, self.runner, self.device, self.signer, self.gpu, judging=self.judging)
+        return grade(submission, artifact, deps, Silent())
 
     def graded(self, case: Cheat | Honest) -> Graded:
         """Grades a case."""

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from checks.registry import Registry
-from grader_service.grading.flow import Bench, grade
 from grader_service.grading.progress import Silent
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
+from grader_service.service.pipeline import GradeDeps, grade
 from grader_service.signing import Signer
 from tests.corpus.world import PLAN as SHORT
 from tests.corpus.world import with_threshold
@@ -52,7 +52,7 @@ def grade_with(tmp_path):
         lab = lab.model_copy(update={"measurement": lab.measurement.model_copy(update=measurement or {})})
         if threshold is not None:
             lab = with_threshold(lab, threshold)
-        artifact = measure(path)
+        artifact = artifact_at(path)
         submission = Submission(
             submission_id="test:1",
             lab=lab.id,
@@ -61,7 +61,7 @@ def grade_with(tmp_path):
             size_bytes=artifact.size_bytes,
             steps=tuple(steps),
         )
-        return grade(submission, artifact, Bench(lab, registry, runner, "cpu", signer), Silent())
+        return grade(submission, artifact, GradeDeps(lab, registry, runner, "cpu", signer), Silent())
 
     return run
 

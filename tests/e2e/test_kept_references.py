@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import pytest
 
@@ -11,12 +12,13 @@ from grader_service.gpu.memory import InMemoryGpu
 from grader_service.grading import graph_timing
 from grader_service.grading.interference import interference_monitor_with
 from grader_service.grading.kept_references import LEAST_LEARNERS, KeptReferences
+from grader_service.grading.measuring import measure
 from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
 from grader_service.host import usable_cpus
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.evidence import Need, PodRole
+from grader_service.model.evidence import Need, PodRole, RunPlan
 from grader_service.model.measurement import Arm
 from sandbox.process_runner import ProcessRunner
 from tests.e2e.submissions import COMMON, GRAPH
@@ -51,6 +53,9 @@ first_batch = next(iter(dali_iter))
 )
 
 
+NEEDS = (Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT)
+
+
 @pytest.fixture
 def run(tmp_path, state_dir):
     """`run(references, threshold)` executes the submission with short windows; returns its measurement and its pods."""
@@ -63,16 +68,15 @@ def run(tmp_path, state_dir):
 
     def once(references, threshold, learner="ada"):
         outcome = execute(
-            measure(path),
+            artifact_at(path),
             lab,
-            (Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT),
+            RunPlan(needs=NEEDS, threshold=threshold),
             ProcessRunner(state_dir),
             "cpu",
             Silent(),
             run_id=f"run{next(number)}",
-            threshold=threshold,
+            measure=partial(measure, references=references),
             submitter=learner,
-            references=references,
         )
         assert outcome.evidence.measurement is not None, outcome.evidence.clean_room
         return outcome.evidence

@@ -6,11 +6,12 @@ import uuid
 import pytest
 
 from grader_service.grading import probing
+from grader_service.grading.measuring import measure
 from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite
+from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite, RunPlan
 from grader_service.model.probe import ProbeTask
 
 pytestmark = pytest.mark.integration
@@ -125,8 +126,8 @@ def run_in(runner, tmp_path, tasks, code=SUBMISSION):
     path = tmp_path / "submission.py"
     path.write_text(code)
     lab = read_lab(lab_text("dali-pipelines"), "lab")
-    needs = [Need.DISCOVERY]
-    outcome = execute(measure(path), lab, needs, runner, "cpu", Silent(), run_id=uuid.uuid4().hex, probes=tasks)
+    plan, options = RunPlan(needs=(Need.DISCOVERY,)), {"run_id": uuid.uuid4().hex, "measure": measure, "probes": tasks}
+    outcome = execute(artifact_at(path), lab, plan, runner, "cpu", Silent(), **options)
     assert outcome.evidence.discovery.ran == "completed", outcome.evidence.discovery.exception
     return outcome.evidence
 

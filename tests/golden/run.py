@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from grader_service.grading.flow import Graded
+from grader_service.service.pipeline import Graded
 from tests.corpus.world import World
 from tests.golden.catalogue import KEPT, Mistake, chosen
 from tests.golden.pages import facts, kept_page, page_of, wanted, write_texts

@@ -9,15 +9,15 @@ from checks.wanted_names import ITERATOR, LOADER
 from grader_service.errors import SandboxUnavailable, SubmissionRejected
 from grader_service.grading import run
 from grader_service.grading.pod_set import PodSet
-from grader_service.grading.preflight import preflight
 from grader_service.grading.progress import Silent
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.discovery import Claim, FirstBatch, LearnerException, NameFacts, PathClaim, TextList
 from grader_service.model.evidence import CleanRoom, Ending, Need, PodRole
 from grader_service.model.place import Place
 from grader_service.model.preflight import NamePart, Preflight, Presence
 from grader_service.preflighting import preflight_needs, preflight_of
+from grader_service.service.pipeline import preflight
 from tests.factories import WINS, a_batch, a_clean_room, a_discovery, a_pipeline, a_run, a_scan, an_evidence, ended
 
 REGISTRY = Registry()
@@ -248,7 +248,7 @@ def sent(folder, text, filename="submission.py"):
     """A submission of these bytes."""
     path = folder / filename
     path.write_text(text)
-    return measure(path)
+    return artifact_at(path)
 
 
 def test_a_run_looks_and_measures_nothing(process_runner, tmp_path, started):
@@ -333,7 +333,7 @@ def test_the_reference_is_ready(process_runner):
     """Its graph is carried, and its first batch drawn from 32 images of ours."""
     from tests.e2e.conftest import EXAMPLES
 
-    found = preflight(measure(EXAMPLES / "reference_submission.ipynb"), LAB, REGISTRY, process_runner, Silent())
+    found = preflight(artifact_at(EXAMPLES / "reference_submission.ipynb"), LAB, REGISTRY, process_runner, Silent())
     assert found.ready is True, found.text
     assert found.graph.carried
     assert found.batch.facts.declared_device == "gpu"

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from grader_service.errors import InfrastructureError
-from grader_service.ingest.artifact import Artifact, Prepared, kind_of, measure, prepare
+from grader_service.ingest.artifact import Artifact, Prepared, artifact_at, kind_of, prepare
 from grader_service.ingest.limits import IngestLimits
 from tests.ingest.packing import SOURCE, notebook, pack, refusal, tar_bytes, zip_bytes
 from tests.waiting import wait_for
@@ -39,7 +39,7 @@ def artifact(tmp_path):
     def make(filename, content):
         path = tmp_path / filename
         path.write_bytes(content)
-        return measure(path)
+        return artifact_at(path)
 
     return make
 
@@ -64,7 +64,7 @@ def test_measuring_opens_nothing(tmp_path):
     """Name, size and hash, of the bytes as they are."""
     path = tmp_path / "a b.py"
     path.write_bytes(SOURCE)
-    assert measure(path) == Artifact("a b.py", path, hashlib.sha256(SOURCE).hexdigest(), len(SOURCE))
+    assert artifact_at(path) == Artifact("a b.py", path, hashlib.sha256(SOURCE).hexdigest(), len(SOURCE))
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_relative_paths(artifact, into, tmp_path, monkeypatch):
     """The command line is given paths as people type them; a module is run from its file and has no cells."""
     artifact("a.zip", zip_bytes([("submission.py", SOURCE)]))
     monkeypatch.chdir(tmp_path)
-    assert prepare(measure(Path("a.zip")), Path(into.name)) == Prepared("submission.py", None)
+    assert prepare(artifact_at(Path("a.zip")), Path(into.name)) == Prepared("submission.py", None)
 
 
 class TestWhatTheChildSays:

@@ -8,7 +8,7 @@ import pytest
 from grader_service.grading import learner
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.pod_set import AHEAD
-from grader_service.ingest.artifact import measure, prepare
+from grader_service.ingest.artifact import artifact_at, prepare
 from grader_service.labs.specs import lab_text, read_lab
 from tests.sandbox import owner
 from tests.sandbox.owner import LIMITS, OTHER_LIMITS, drill
@@ -67,7 +67,7 @@ def test_a_submission_finds_its_imports_done(process_runner, tmp_path):
     with pooled(process_runner) as (warm, pool):
         for number in range(2):
             with warm.open_run(f"run-{number}", LIMITS) as space:
-                submission = prepare(measure(source), space.submission_dir)
+                submission = prepare(artifact_at(source), space.submission_dir)
                 found.append(learner.discover(space.start(spec), submission, space.paths, lab.limits, "cpu"))
             assert pool.waits(FULL_S)
     cold, ahead = found

@@ -4,7 +4,7 @@ import pytest
 
 from grader_service.grading.run import RunOutcome
 from grader_service.model.evidence import Evidence
-from grader_service.service import runner
+from grader_service.service import running
 from grader_service.service.runner import RunEnd
 from grader_service.store import results
 from tests.factories import a_block, a_measurement, a_run, an_evidence
@@ -17,14 +17,15 @@ def asked(monkeypatch):
     """Attempts that runs were asked for; the measurement in `found` stands for what they find."""
     found = {"measurement": a_measurement(), "attempts": []}
 
-    def execute(*_, run_id, attempt, **__):
+    def execute(_artifact, _lab, plan, *_, run_id, **__):
+        attempt = plan.attempt
         found["attempts"].append(attempt)
         measurement = found["measurement"]
         if measurement is not None:
             measurement = measurement.model_copy(update={"attempt": attempt})
         return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=measurement), {})
 
-    monkeypatch.setattr(runner, "execute", execute)
+    monkeypatch.setattr(running, "execute", execute)
     return found
 
 

@@ -9,7 +9,7 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import ENOUGH_IMAGES, Evidence
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Mode, Status
-from grader_service.service import runner
+from grader_service.service import running
 from grader_service.service.intake import receive
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.message import Malformed, parse_message
@@ -36,10 +36,12 @@ def executed(monkeypatch):
     seen = []
 
     def watched(*arguments, **options):
-        seen.append({"device": arguments[4], "sandbox": arguments[3], **options})
+        seen.append(
+            {"device": arguments[4], "sandbox": arguments[3], "enough_images": arguments[2].enough_images, **options}
+        )
         return execute(*arguments, **options)
 
-    monkeypatch.setattr(runner, "execute", watched)
+    monkeypatch.setattr(running, "execute", watched)
     return seen
 
 

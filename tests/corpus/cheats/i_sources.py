@@ -3,7 +3,7 @@
 import hashlib
 from functools import partial
 
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import artifact_at
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
 from grader_service.service.intake import receive
@@ -65,7 +65,7 @@ def _looked_up(world: World) -> Observed:
 def _changed(world: World) -> Observed:
     """Hands in a file, and replaces it between its measuring and its run."""
     path = world.hand_in("submission.py", b"x = 1\n")
-    artifact = measure(path)
+    artifact = artifact_at(path)
     path.write_text(REFLECTIONS)
     done = world.grade_artifact(artifact, filename=path.name, steps=("reflection",))
     return seen(done, SUBMISSION)

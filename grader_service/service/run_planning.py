@@ -1,0 +1,50 @@
+"""Plans runs: what each has to find out, from the checks of the lab's steps; runners load no check."""
+
+from dataclasses import dataclass
+
+from checks.probe_files import ProbeFiles
+from checks.registry import Registry
+from grader_service.judging import needs_of
+from grader_service.model.evidence import RunPlan
+from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.model.probe import ProbeTask
+from grader_service.preflighting import images_needed, preflight_needs
+from grader_service.probe_plan import wanted_probes
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a run has to find out, and the sources of its probes: runners need no check and no plugin for it."""
+
+    plan: RunPlan
+    probes: tuple[ProbeTask, ...] = ()
+
+
+def plan_run(
+    lab: LabSpec, step_ids: tuple[str, ...], registry: Registry, probes: ProbeFiles, *, preflight: bool = False
+) -> Planned:
+    """Plans the run of a submission.
+
+    Args:
+        lab: with its checks' parameters validated.
+        step_ids: of the steps to grade; all of the lab's if empty.
+        registry: with the lab's checks.
+        probes: where the probes of checks are found.
+        preflight: the run shall only look.
+
+    Raises:
+        UsageError: the lab has no such step.
+        ConfigurationError: a check or a probe does not load.
+    """
+    steps = lab.selected(step_ids)
+    if preflight:
+        needs, enough = preflight_needs(steps, registry), images_needed(steps, registry)
+        return Planned(RunPlan(needs=tuple(sorted(needs)), steps=step_ids, enough_images=enough))
+    tasks = wanted_probes(steps, registry, probes)
+    plan = RunPlan(
+        needs=tuple(sorted(needs_of(steps, registry))),
+        steps=step_ids,
+        threshold=threshold_of(lab),
+        probes=tuple(task.ref for task in tasks),
+    )
+    return Planned(plan, tasks)
