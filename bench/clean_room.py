@@ -21,7 +21,7 @@ from scipy.stats import t
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from grader_service import wiring
-from grader_service.grading import clean_room
+from grader_service.grading import clean_room, trusted_pod
 from grader_service.grading.arms import ArmLost
 from grader_service.grading.learner import Found
 from grader_service.held_out.plan import new_seed, plan_shard
@@ -135,7 +135,7 @@ def main() -> None:
                     gpu=options.device == "cuda",
                 )
             )
-            clean_room.await_ready(pod)
+            trusted_pod.await_ready(pod)
             found = Found(a_discovery(pipelines=(a_pipeline(graph=0),)), (data,))
             carried = clean_room.carry(pod, found, files, len(cpus), options.device, experiments=False)
             if not isinstance(carried, clean_room.Carried):

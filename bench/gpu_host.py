@@ -22,8 +22,8 @@ from pathlib import Path
 import yaml
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.clean_room import await_ready, begin_gpu, require_gpu
 from grader_service.grading.pod_set import trusted_spec
+from grader_service.grading.trusted_pod import await_ready, begin_gpu, require_gpu
 from grader_service.host import Gpu, find_gpus
 from grader_service.sandboxes import gpu_name
 from grader_service.settings import Settings

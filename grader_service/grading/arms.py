@@ -11,7 +11,7 @@ from pydantic import Field
 from grader_service.errors import SandboxUnavailable
 from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, awake, hear, parse, trusted
 from grader_service.model.base import LongText, Shape, Wire, Word
-from grader_service.model.discovery import LoaderFacts
+from grader_service.model.discovery import Discovery, LoaderFacts
 from grader_service.model.evidence import BatchFacts, GraphFacts
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod
@@ -19,6 +19,7 @@ from sandbox.api import Pod
 MIN_WINDOW_TIMEOUT_S = 30.0
 _SLOWEST = 12.0
 """A window may take this many times what its plan says before its arm counts as stuck."""
+_PREPARE_LEARNER_S = 180.0
 _PREPARE_S = 120.0
 """Building a loader and warming its workers up may take so long in a run, which is its learner's own."""
 _MOST_BATCHES = 100_000
@@ -168,6 +169,19 @@ class LearnerArm(_PacedArm):
         asked = Asked(batches, self.queue_depth)
         with awake(self.pod):
             return timed_window(self.pod, self.arm, asked, timeout_s, self._pace)
+
+
+def prepare_learner_arm(pod: Pod, discovery: Discovery, shards: str, batch_size: int) -> LearnerArm | ArmLost:
+    """Points the learner's DataLoader at the held-out images; the pod must not be frozen."""
+    request = {
+        "kind": "prepare_loader",
+        "shards": shards,
+        "dataset_dir": discovery.dataset_dir.path,
+        "batch_size": batch_size,
+    }
+    message = ask(pod, request, timeout_s=_PREPARE_LEARNER_S)
+    answer = parse(pod, message, LoaderReady, Problem)
+    return LearnerArm(pod, answer) if isinstance(answer, LoaderReady) else lost(answer)
 
 
 class ReferenceArm(_PacedArm):

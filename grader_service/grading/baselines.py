@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader_service.grading import arms, blocks, learner
+from grader_service.grading import arms, blocks
 from grader_service.grading.clean_room import Carried
 from grader_service.grading.comparison import claims_beside, declared_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
@@ -44,7 +44,7 @@ def own_loader(
     """
     found = Baselines(cpus, fair)
     with awake(pod):
-        own = learner.prepare_arm(pod, discovery, shards_path, carried.batch_size)
+        own = arms.prepare_learner_arm(pod, discovery, shards_path, carried.batch_size)
     if isinstance(own, arms.LearnerArm):
         found.settings[Arm.LEARNER] = declared_settings(own.facts.loader, carried.batch_size)
         images = f"{own.facts.loader.name}: held-out images {own.facts.content}, batch {list(own.facts.shape)}"

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from grader_service.grading import blocks, clean_room
+from grader_service.grading import blocks, trusted_pod
 from grader_service.grading.baselines import Baselines, add_references, assemble, own_loader
 from grader_service.grading.clean_room import Carried
 from grader_service.grading.comparison import fair_settings
@@ -98,7 +98,7 @@ def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Se
     """Blocks with every reference that is due, under a monitor that has seen all of their processes."""
     pod_set, clock = session.pod_set, session.clock
     assert pod_set.reference is not None  # noqa: S101 - a measurement has one
-    session.versions.update(clean_room.await_ready(pod_set.reference))
+    session.versions.update(trusted_pod.await_ready(pod_set.reference))
     add_references(baselines, pod_set.reference, carried, files, pod_set.device)
     clock.start("measure", "timing blocks")
     with interference_monitor(pod_set.cpus, pod_set.gpu) as watched:

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.arms import ArmLost, LearnerArm, LoaderReady, lost
-from grader_service.grading.dialogue import Problem, Stopped, ask, hear, parse
+from grader_service.grading.dialogue import Stopped, ask, hear, parse
 from grader_service.ingest.artifact import Prepared
 from grader_service.model.base import Wire
 from grader_service.model.discovery import Discovery, GraphRef
@@ -22,7 +21,6 @@ STOP_S = 20.0
 """Beyond the learner's own time, for the soft stop."""
 COLLECT_S = 60.0
 """For reading the namespace, however the learner's own objects answer."""
-PREPARE_LOADER_S = 180.0
 
 
 class Started(Wire):
@@ -105,19 +103,6 @@ def discover(
         return message
     answer = parse(pod, message, Discovered)
     return answer if isinstance(answer, Stopped) else _checked(pod, answer, message.blob)
-
-
-def prepare_arm(pod: Pod, discovery: Discovery, shards: str, batch_size: int) -> LearnerArm | ArmLost:
-    """Points the learner's DataLoader at the held-out images; the pod must not be frozen."""
-    request = {
-        "kind": "prepare_loader",
-        "shards": shards,
-        "dataset_dir": discovery.dataset_dir.path,
-        "batch_size": batch_size,
-    }
-    message = ask(pod, request, timeout_s=PREPARE_LOADER_S)
-    answer = parse(pod, message, LoaderReady, Problem)
-    return LearnerArm(pod, answer) if isinstance(answer, LoaderReady) else lost(answer)
 
 
 def _checked(pod: Pod, answer: Discovered, blob: bytes) -> Found | Stopped:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader_service.grading import acceptance, clean_room, tiers
+from grader_service.grading import acceptance, clean_room, tiers, trusted_pod
 from grader_service.grading.arms import TimedArm
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.graph_timing import not_timed, time_graph
@@ -77,9 +77,9 @@ def _held_out(session: Session, room: Pod, images: int) -> tuple[ShardPlan, list
     session.clock.start("held_out", "making held-out images")
     shard = plan_shard(session.seed, session.inventory.sizes if session.inventory else (), images)
     with begin_shard(shard, pod_set.space.shards_dir) as pending:
-        session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
+        session.versions.update(trusted_pod.await_ready(room))  # imports meanwhile, if it has not done so already
         if pod_set.gpu is not None:
-            clean_room.require_gpu(room, pod_set.gpu)
+            trusted_pod.require_gpu(room, pod_set.gpu)
         return shard, [f"{pod_set.space.paths.shards}/{name}" for name in pending.names()]
 
 
@@ -110,7 +110,7 @@ def _by_content(
         return facts, None
     clock.start("proof", "measuring your own DALI code by what it delivers")
     if pod_set.reference is not None:
-        session.versions.update(clean_room.await_ready(pod_set.reference))
+        session.versions.update(trusted_pod.await_ready(pod_set.reference))
     with interference_monitor(pod_set.cpus, pod_set.gpu) as watched:
         bench = tiers.Bench(
             learner=pod_set.learner,

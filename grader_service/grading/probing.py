@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from grader_service.grading.clean_room import await_ready
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
 from grader_service.grading.learner import Found
 from grader_service.grading.pod_set import PodSet
+from grader_service.grading.trusted_pod import await_ready
 from grader_service.model.base import LongText, Wire
 from grader_service.model.evidence import Ending, ProbeRecord, ProbeSite
 from grader_service.model.probe import ProbeTask

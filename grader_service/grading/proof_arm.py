@@ -182,7 +182,7 @@ class HeldArm:
 def hold_loader(
     pod: Pod, batch_size: int, num_workers: int, queue_depth: int, seconds: float, *, timeout_s: float
 ) -> HeldArm | ArmLost:
-    """Times the learner's own loader, which `learner.prepare_arm` made ready; the pod must be running."""
+    """Times the learner's own loader, which `arms.prepare_learner_arm` made ready; the pod must be running."""
     pace = Pace(burst=num_workers)
     windows: list[Window] = []
     for number in range(4):

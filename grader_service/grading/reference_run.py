@@ -8,10 +8,10 @@ from pathlib import Path
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.grading.arms import ReferenceArm
-from grader_service.grading.clean_room import await_ready
 from grader_service.grading.host_watch import HostWatch, processor_ticks
 from grader_service.grading.interference import interference_monitor
 from grader_service.grading.pod_set import Device, space_limits, trusted_spec
+from grader_service.grading.trusted_pod import await_ready
 from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.held_out.shards import begin_shard
 from grader_service.host import Gpu, usable_cpus

@@ -12,7 +12,7 @@ from typing import Any
 
 from grader_service import __version__
 from grader_service.errors import InfrastructureError, NotBegun
-from grader_service.grading import clean_room, learner, live, scanning
+from grader_service.grading import learner, live, scanning, trusted_pod
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.learner import Found
 from grader_service.grading.pod_set import Device, PodSet, end_all, space_limits
@@ -220,7 +220,7 @@ def _start_others(pod_set: PodSet) -> None:
     if pod_set.reference is not None:
         import_ahead()
     if pod_set.clean_room is not None and pod_set.gpu is not None:
-        clean_room.begin_gpu(pod_set.clean_room)
+        trusted_pod.begin_gpu(pod_set.clean_room)
 
 
 def _run_learner(

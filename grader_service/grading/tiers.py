@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from grader_service.batch_geometry import height_width_channels
-from grader_service.grading import arms, blocks, learner
+from grader_service.grading import arms, blocks
 from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
@@ -185,7 +185,7 @@ def _own_loader(bench: Bench, discovery: Discovery, batch_size: int) -> "_OwnLoa
         return _OwnLoader(None, None, "not timed")
     bench.learner.resume()
     try:
-        ready = learner.prepare_arm(bench.learner, discovery, bench.shards_path, batch_size)
+        ready = arms.prepare_learner_arm(bench.learner, discovery, bench.shards_path, batch_size)
         if isinstance(ready, arms.ArmLost):
             return _OwnLoader(None, None, f"could not be re-measured: {ready.reason}"[:200])
         facts = ready.facts.loader

@@ -355,7 +355,7 @@ def test_the_note_is_read_as_a_run_writes_it(monkeypatch):
         kind="loader_ready", loader=a_loader(), content="exchanged", queue_depth=4, shape=(32, 3, 48, 64)
     )
     pod = SimpleNamespace(resume=lambda: None, pause=lambda: None)
-    monkeypatch.setattr(baselines.learner, "prepare_arm", lambda *_: LearnerArm(pod, ready))
+    monkeypatch.setattr(baselines.arms, "prepare_learner_arm", lambda *_: LearnerArm(pod, ready))
     carried = Carried(facts=CleanRoom(pipeline="p"), arm=None, plan={}, batch_size=32, settings={})
     fair = fair_settings(MeasurementPlan(), 2, 32)
     found = own_loader(pod, a_discovery(), carried, shards_path="", cpus=2, fair=fair)

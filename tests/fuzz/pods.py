@@ -7,7 +7,18 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grader_service.grading import acceptance, arms, blocks, clean_room, delivery, learner, probing, scanning, tiers
+from grader_service.grading import (
+    acceptance,
+    arms,
+    blocks,
+    clean_room,
+    delivery,
+    learner,
+    probing,
+    scanning,
+    tiers,
+    trusted_pod,
+)
 from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.ingest.artifact import Prepared
 from grader_service.model.discovery import GraphRef
@@ -114,7 +125,7 @@ def discovery(data: bytes) -> object:
     for loader in said.loaders:
         reference_settings(declared_settings(loader, batch), fair)
     claims_beside(said, {Arm.LEARNER: 1.0})
-    outcome = learner.prepare_arm(pod, said, "/shards", batch)
+    outcome = arms.prepare_learner_arm(pod, said, "/shards", batch)
     if isinstance(outcome, arms.LearnerArm):
         declared_settings(outcome.facts.loader, batch)
         outcome.window(2, timeout_s=1.0)
@@ -132,7 +143,7 @@ def dialogue(data: bytes) -> object:
 def _carry(pod: ConnectedPod) -> object:
     ref = GraphRef(sha256="0" * 64, size_bytes=1)
     said = a_discovery(pipelines=(a_pipeline(graph=0),), graphs=(ref,))
-    clean_room.await_ready(pod)
+    trusted_pod.await_ready(pod)
     carried = clean_room.carry(pod, learner.Found(said, (b"x",)), ["/shards/0.jpg"], 2, "cpu", experiments=False)
     if isinstance(carried, CleanRoom):
         return _stored(clean_room=carried)

@@ -3,7 +3,7 @@
 import pytest
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.clean_room import begin_gpu, require_gpu
+from grader_service.grading.trusted_pod import begin_gpu, require_gpu
 from grader_service.host import Gpu, Mig
 from sandbox.api import Ending
 from sandbox.frames import Message
