@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -231,13 +231,15 @@ class Settings(BaseSettings):
         """Folder of the signing keys."""
         return self.state_dir / "keys"
 
-    def redis_password(self) -> str | None:
-        """The password of Redis, if it is kept in a file."""
-        return _secret(self.redis_password_file)
+    def broker_address(self) -> str:
+        """Redis' URL with the password of its secret file put in."""
+        return _with_password(self.redis_url, _secret(self.redis_password_file))
 
-    def result_password(self) -> str | None:
-        """The password of the answers' Redis, if it is kept in a file."""
-        return _secret(self.result_password_file)
+    def results_address(self) -> str:
+        """That of the answers' Redis; the broker's where no other one is named."""
+        if self.result_url is None:
+            return self.broker_address()
+        return _with_password(self.result_url, _secret(self.result_password_file))
 
     def redis_admin_password(self) -> str | None:
         """The password of the user `admin` of both Redis."""
@@ -264,6 +266,17 @@ class Settings(BaseSettings):
     def web_oidc_client_secret(self) -> str | None:
         """The admin page's secret at the OpenID provider."""
         return _secret(self.web_oidc_client_secret_file)
+
+
+def as_user(url: str, user: str, password: str) -> str:
+    """This URL with that user and password in it."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}"))
+
+
+def _with_password(url: str, password: str | None) -> str:
+    return url if password is None else as_user(url, urlsplit(url).username or "", password)
 
 
 def _secret(path: Path | None) -> str | None:

@@ -13,7 +13,6 @@ from grader_service.errors import ConfigurationError, GraderError
 from grader_service.host import Gpu, driver_gpus, find_gpus
 from grader_service.labs.specs import grader_lab, lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
-from grader_service.queue.address import redis_url, result_url
 from grader_service.service.device_lock import Hold, hold_device
 from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
@@ -148,12 +147,12 @@ def open_journal(settings: Settings, store: Store) -> "Journal | None":
 
 def open_redis(settings: Settings) -> "Redis":
     """A client of the broker with bounded waits."""
-    return redis_client(redis_url(settings))
+    return redis_client(settings.broker_address())
 
 
 def open_results(settings: Settings) -> "Redis":
     """A client of the answers' Redis with bounded waits."""
-    return redis_client(result_url(settings))
+    return redis_client(settings.results_address())
 
 
 def redis_client(url: str) -> "Redis":
@@ -263,8 +262,6 @@ def runner_deps(
 ) -> "RunnerDeps":
     """What a runner works with; its host is watched where there is a word of whether it is fit."""
     from grader_service.grading.kept_references import KeptReferences  # noqa: PLC0415 - see above
-    from grader_service.queue.progress import ProgressPost  # noqa: PLC0415
-    from grader_service.service.progress_events import events_of  # noqa: PLC0415
     from grader_service.service.readiness import UnwatchedHost  # noqa: PLC0415
     from grader_service.service.run_spaces import WatchedHost  # noqa: PLC0415
     from grader_service.service.runner import RunnerDeps  # noqa: PLC0415
@@ -278,7 +275,6 @@ def runner_deps(
     if settings.reference_minutes and gpu is not None:  # what a rehearsal measures is never glaring
         quiet = contextlib.nullcontext if pool is None else pool.quiet
         references = KeptReferences.on(sandbox, device, gpu, fresh_s=60 * settings.reference_minutes, quiet=quiet)
-    post = ProgressPost(open_redis(settings))
     return RunnerDeps(
         store=store,
         artifacts=open_artifacts(settings),
@@ -296,7 +292,6 @@ def runner_deps(
         preflights_only=settings.preflights_only,
         reuse_days=settings.reuse_days,
         references=references,
-        progress=lambda claim: events_of(store, post.send, claim),
         host=UnwatchedHost() if word is None else WatchedHost(word, sandbox, settings.state_dir),
     )
 

@@ -10,9 +10,8 @@ from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
 from grader_service.cli.output import console, table_of, tell, when
 from grader_service.errors import ConfigurationError
-from grader_service.queue.address import as_user
 from grader_service.queue.platform_users import PlatformUsers, user_of
-from grader_service.settings import Settings
+from grader_service.settings import Settings, as_user
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 

@@ -15,7 +15,6 @@ from grader_service.cli.output import ProgressDisplay, console, error_console
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.model.progress import ProgressEvent
-from grader_service.queue.address import redis_url, result_url
 from grader_service.report import words
 from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage, ReplyTo
 from grader_service.settings import Settings
@@ -58,7 +57,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
     delivery.check(path)
     name = submission_id or fresh_id("cli", path)
     told = _progress_to(name) if wait_s > 0 else None
-    with one_file(path) as file, Client(redis_url(settings), result_url=result_url(settings)) as client:
+    with one_file(path) as file, Client(settings.broker_address(), result_url=settings.results_address()) as client:
         posted = client.post(
             _artifact(file, settings),
             lab=lab,

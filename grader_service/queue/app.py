@@ -4,7 +4,6 @@ from typing import Any
 
 from celery import Celery
 
-from grader_service.queue.address import redis_url, result_url
 from grader_service.settings import Settings
 
 RUN_QUEUES = ("grader.run.preflight", "grader.run.live", "grader.run.regrade")
@@ -18,7 +17,7 @@ _SILENT_S = 10
 
 def make_app(settings: Settings) -> Celery:
     """What wakes workers up: one message in hand, acknowledged when its work is done. It keeps no results."""
-    app = _app(redis_url(settings))
+    app = _app(settings.broker_address())
     app.conf.update(
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
@@ -39,7 +38,7 @@ def make_app(settings: Settings) -> Celery:
 
 def make_answers_app(settings: Settings) -> Celery:
     """What sends answers: to results of platforms' tasks, and to queues that platforms named."""
-    url = result_url(settings)
+    url = settings.results_address()
     app = _app(url, backend=url)
     app.conf.update(
         result_serializer="json",

@@ -8,6 +8,8 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -23,12 +25,14 @@ from grader_service.queue.app import PREFLIGHT_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
 from grader_service.queue.consumer_watchdog import ConsumerWatchdog
 from grader_service.queue.process import serve, use_queues
+from grader_service.queue.progress import ProgressPost
 from grader_service.queue.redis_check import require_answer, require_safe
 from grader_service.queue.task_tracker import TaskTracker
 from grader_service.queue.tasks import register_run
 from grader_service.queue.wake_ups import lying
 from grader_service.service import pulse
 from grader_service.service.gate import DeviceGate
+from grader_service.service.progress_events import events_of
 from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, device_probe
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe
@@ -181,6 +185,8 @@ class Child:
                 monitor = NvmlGpu(self._gpu.uuid) if self._gpu is not None else None
                 gate = self._gate(self._store, monitor)
                 deps = wiring.runner_deps(self._settings, self._store, self._gpu, self._owner, gate, self._word)
+                post = ProgressPost(wiring.open_redis(self._settings))
+                deps = replace(deps, progress=partial(events_of, self._store, post.send))
                 canary = wiring.canary(self._settings, deps, monitor)
                 self._keeping, self._without_labs = ReferenceKeeping(deps, canary), deps.without_labs
                 self._pid = os.getpid()
