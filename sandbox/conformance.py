@@ -7,6 +7,7 @@ A runner without walls lists the behaviours that it cannot show in `NEEDS_ISOLAT
 """
 
 import contextlib
+import os
 import secrets
 import struct
 import time
@@ -15,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from grader_service.host import usable_cpus
 from grader_service.model.evidence import Ending, PodRole
 from sandbox.api import Pod, PodSpec, RunSpace, SandboxRunner, Scratch, SpaceLimits
 from sandbox.frames import HEADER, Message
@@ -282,7 +282,7 @@ def scratch_outlives_the_pod_that_wrote_it(runner: SandboxRunner) -> None:
 @_behaviour()
 def the_cpu_set_is_what_was_asked_for(runner: SandboxRunner) -> None:
     """Every arm must get the same cores."""
-    cpus = usable_cpus(1)
+    cpus = (min(os.sched_getaffinity(0)),)
     with _pod(runner, cpus=cpus) as (pod, _):
         _equal(_ask(pod, {"kind": "facts"}).body["cpus"], list(cpus))
 
@@ -352,7 +352,7 @@ def _spec(
         program="drill",
         memory_mib=memory_mib,
         pids=pids,
-        cpus=cpus or usable_cpus(64),
+        cpus=cpus or tuple(sorted(os.sched_getaffinity(0))[:64]),
         scratch=scratch,
         submission=submission,
         shards=shards,
