@@ -16,9 +16,9 @@ from typing import Any
 
 from sandbox.guest.learner import execution, import_hooks, observe, rehearsal
 from sandbox.guest.learner.graphs import Recorder
+from sandbox.guest.learner.probe_context import LearnerContext, dataset_dir_of
 from sandbox.guest.probes import running
-from sandbox.guest.probes.graph_context import CarriedGraph, GraphContext
-from sandbox.guest.probes.learner_context import LearnerContext, dataset_dir_of
+from sandbox.guest.trusted.graph_context import CarriedGraph, GraphContext
 
 
 def main() -> None:

@@ -428,7 +428,7 @@ def test_a_rehearsal_runs_no_gpu_operator(lab_child, graphs):
     jittered.operators.append(Operator("Jitter"))
 
     def told():
-        from sandbox.guest.probes.graph_context import CarriedGraph
+        from sandbox.guest.trusted.graph_context import CarriedGraph
 
         return [CarriedGraph("pipe", model.write(jittered), device, 2, {}).refused for device in ("cpu", "cuda")]
 

@@ -11,9 +11,9 @@ from typing import Any
 from .. import delivery
 from ..channel import Link
 from ..probes import running
-from ..probes.learner_context import LearnerContext, dataset_dir_of
 from . import coerce, dali_arm, deadline, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
 from .graphs import Recorder
+from .probe_context import LearnerContext, dataset_dir_of
 
 
 def run(link: Link) -> None:

@@ -5,10 +5,10 @@ import tempfile
 from typing import Any
 
 from ..channel import Link
-from ..probes.graph_context import CarriedGraph, GraphContext
 from ..probes.running import Budget
 from ..probes.running import run as run_probe
 from .clean_room import FORBIDDEN_ENVIRONMENT
+from .graph_context import CarriedGraph, GraphContext
 
 
 def run(link: Link) -> None:

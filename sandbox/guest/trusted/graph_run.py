@@ -9,9 +9,9 @@ from ..graph import edit, model
 from ..graph.edit import Budget, GraphRefused
 from ..graph.model import Graph
 from ..graph.wire import WireError
-from ..trusted.batches import Batches
-from ..trusted.pipelines import build
-from .running import GraphProblem, NoGraph
+from ..probes.running import GraphProblem, NoGraph
+from .batches import Batches
+from .pipelines import build
 
 _FLAGS = ("pad_last_batch", "stick_to_shard", "random_shuffle", "shuffle_after_epoch")
 _NUMBERS = ("shard_id", "num_shards", "initial_fill", "seed")

@@ -7,8 +7,8 @@ from typing import Any
 from ..graph import edit, model
 from ..graph.edit import GraphRefused
 from ..graph.wire import WireError
+from ..probes.running import Budget, NoGraph
 from .graph_run import Run, reader_facts, run_graph
-from .running import Budget, NoGraph
 
 
 class CarriedGraph:

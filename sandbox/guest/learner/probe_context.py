@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from ..learner import coerce, observe
-from .running import Budget
+from ..probes.running import Budget
+from . import coerce, observe
 
 
 class LearnerContext:
@@ -66,7 +66,7 @@ class LearnerContext:
         Raises:
             ValueError: its source was not found at the top level of the submission.
         """
-        from .cutting import cut_out  # few probes ask for it
+        from ..probes.cutting import cut_out  # few probes ask for it
 
         return cut_out(self.names, name)
 
