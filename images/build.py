@@ -29,6 +29,8 @@ LOCK_LABEL = "org.grader.lock"
 BASE_LABEL = "org.grader.base"
 _FIRST_PARTY = ("grader_service", "sandbox", "checks", "images")
 _DISTRIBUTION = "grader-service"
+_OWN_METADATA = ("METADATA", "entry_points.txt", "licenses/LICENSE")
+"""Of our distribution in the service image: who gets the image gets the licence."""
 _LINKED = ": file changed as we read it"
 
 
@@ -209,7 +211,7 @@ def _metadata() -> dict[str, str]:
     except PackageNotFoundError:
         raise ConfigurationError(f"{_DISTRIBUTION} is not installed in this environment: run `make setup`") from None
     folder = f"{_DISTRIBUTION.replace('-', '_')}-{installed.version}.dist-info"
-    return {f"{folder}/{name}": installed.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
+    return {f"{folder}/{name}": installed.read_text(name) or "" for name in _OWN_METADATA}
 
 
 def _package_files(package: Path) -> Iterator[Path]:
