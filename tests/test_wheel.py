@@ -42,3 +42,12 @@ def test_the_licence_comes_along(wheel):
     said = HeaderParser().parsestr(wheel.read(inside("METADATA")).decode())
     assert (said["License-Expression"], said["License-File"]) == ("Apache-2.0", "LICENSE")
     assert wheel.read(inside("licenses/LICENSE")) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_there_is_one_version(wheel):
+    """The package's own, the wheel's, and that of the newest release in the changelog."""
+    said = HeaderParser().parsestr(wheel.read(inside("METADATA")).decode())
+    assert said["Version"] == __version__
+    headings = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## [")]
+    released = [line for line in headings if not line.startswith("## [Unreleased]")]
+    assert released[0].startswith(f"## [{__version__}] - ")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from grader_service import __version__
 from grader_service.errors import UsageError
 from grader_service.labs.catalogue import load_lab_file
 from grader_service.labs.specs import lab_text, opened
@@ -72,7 +73,7 @@ def test_show_prints_what_the_lab_is_about():
 def test_labs_are_listed_with_their_origin():
     """The distribution stands beside each lab."""
     (row,) = [row for row in labs("list").splitlines() if row.startswith("dali-pipelines")]
-    assert row.rstrip().endswith("grader-service 0.1.0")
+    assert row.rstrip().endswith(f"grader-service {__version__}")
 
 
 def test_a_file_of_its_own_can_be_graded(tmp_path):
