@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,12 +15,12 @@ from grader_service.cli.output import console, error_console, table_of, when, wr
 from grader_service.cli.selecting import check_outcomes, moment, named
 from grader_service.errors import UsageError
 from grader_service.garbage import look_seldom
+from grader_service.interchange.registry import CohortForm, write_table
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Status
 from grader_service.regrade.exports.bundle import write_bundle
 from grader_service.regrade.exports.rows import COHORT_COLUMNS, cohort_rows
-from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.exports.texts import with_texts
 from grader_service.report.formats import ABSENT
 
@@ -34,17 +33,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     callback=look_seldom,
 )
-
-
-class ExportForm(StrEnum):
-    """What a cohort is written as."""
-
-    CSV = "csv"
-    JSON = "json"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    GRADESCOPE = "gradescope"
-    """A zip with a `results.json` for each submission, and a manifest."""
 
 
 _Cohort = Annotated[str, typer.Argument(metavar="COHORT", help="As `grader cohort list` shows it.")]
@@ -120,7 +108,7 @@ def weight(
 def export(
     cohort: _Cohort,
     *,
-    form: Annotated[ExportForm, typer.Option("--format", help="What to write.")],
+    form: Annotated[CohortForm, typer.Option("--format", help="What to write.")],
     out: Annotated[str, typer.Option("-o", "--out", metavar="FILE|-", help="Where; - is standard output.")],
     lab: _Lab = None,
     status: _Status = None,
@@ -138,13 +126,13 @@ def export(
     """
     from grader_service.store import cohorts
 
-    if allow_rehearsal and form is not ExportForm.GRADESCOPE:
+    if allow_rehearsal and form is not CohortForm.GRADESCOPE:
         raise UsageError("--allow-rehearsal is for --format gradescope; tables hold rehearsals and say so in `mode`")
     store = service_store()
     selection = _selection(store, cohort, lab, status, check, since, latest=latest)
     entries = cohorts.entries(store, selection)
-    if form is not ExportForm.GRADESCOPE:
-        count = write_table(out, Form(form.value), cohort_rows(entries), COHORT_COLUMNS)
+    if form is not CohortForm.GRADESCOPE:
+        count = write_table(out, form, cohort_rows(entries), COHORT_COLUMNS)
         _say(f"{count} submissions")
         return
     bundled = write_bundle(out, entries, partial(cohorts.documents, store), allow_rehearsal=allow_rehearsal)

@@ -3,7 +3,6 @@
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,24 +11,14 @@ import typer
 from grader_service.cli.output import error_console, write_text
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.interchange.choosing import file_names, held_back, newest
-from grader_service.interchange.gradescope import gradescope
-from grader_service.interchange.junit import junit
-from grader_service.interchange.prairielearn import prairielearn
 from grader_service.interchange.reading import MOST_BYTES, Found, Refused, read
+from grader_service.interchange.registry import VERDICTS, VerdictForm
 from grader_service.model.base import IDENTIFIER
 from grader_service.model.keys import public_key
 from grader_service.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
-
-
-class Format(StrEnum):
-    """A format of another platform."""
-
-    GRADESCOPE = "gradescope"
-    PRAIRIELEARN = "prairielearn"
-    JUNIT = "junit"
 
 
 def export(
@@ -41,7 +30,7 @@ def export(
             "one of its runs, or a unique beginning of 4 or more characters: the verdict in force in the store.",
         ),
     ],
-    form: Annotated[Format, typer.Option("--format", help="What to write.")],
+    form: Annotated[VerdictForm, typer.Option("--format", help="What to write.")],
     out: Annotated[
         str, typer.Option(metavar="FILE|DIR|-", help="A folder, or a name with / at its end, gets a file each.")
     ] = "-",
@@ -135,30 +124,23 @@ def _in_force(open_store: Callable[[], "Store"], source: str, keys: Sequence[str
         yield from read(f"submission {submission_id}", found.verdict.encode(), keys)
 
 
-def _document(form: Format, verdicts: Sequence[Verdict]) -> str:
-    if form is Format.JUNIT:
-        return junit(verdicts)
-    results = gradescope(verdicts[0]) if form is Format.GRADESCOPE else prairielearn(verdicts[0])
-    return results.model_dump_json(indent=2, exclude_none=True) + "\n"
-
-
-def _write_one(out: str, form: Format, chosen: Sequence[Verdict]) -> None:
-    if form is not Format.JUNIT and len(chosen) > 1:
+def _write_one(out: str, form: VerdictForm, chosen: Sequence[Verdict]) -> None:
+    if len(chosen) > 1 and not VERDICTS[form].takes_several:
         raise UsageError(
             f"{form.value} has one document for each submission, and there are {len(chosen)}; "
             "give a folder: --out DIR/, with the / at its end when it is not there yet"
         )
-    write_text(out, _document(form, chosen))
+    write_text(out, VERDICTS[form].write(chosen))
 
 
-def _write_folder(folder: Path, form: Format, chosen: Sequence[Verdict]) -> None:
+def _write_folder(folder: Path, form: VerdictForm, chosen: Sequence[Verdict]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made a folder: {error.strerror}") from error
-    names = file_names([verdict.submission_id for verdict in chosen], ".xml" if form is Format.JUNIT else ".json")
+    names = file_names([verdict.submission_id for verdict in chosen], VERDICTS[form].ending)
     for verdict in chosen:
-        write_text(str(folder / names[verdict.submission_id]), _document(form, [verdict]))
+        write_text(str(folder / names[verdict.submission_id]), VERDICTS[form].write([verdict]))
     _say(f"{len(chosen)} {'file' if len(chosen) == 1 else 'files'} in {folder}")
 
 

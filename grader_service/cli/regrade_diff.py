@@ -12,12 +12,12 @@ from grader_service.cli.database import service_store
 from grader_service.cli.diff_text import show_diff, show_flakes
 from grader_service.cli.output import console, error_console, write_text
 from grader_service.errors import UsageError
+from grader_service.interchange.registry import CohortForm, write_table
 from grader_service.model.base import neutralise
 from grader_service.model.diff import Diff, Filter, Kind, Result
 from grader_service.model.regrade import Batch, Change, ItemState, Progress
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.exports.rows import BATCH_COLUMNS, batch_rows
-from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.filters import rows_of
 from grader_service.regrade.flakes import flakes_of
 
@@ -76,7 +76,7 @@ def diff(
         _say("no submission of the batch fits these options")
     if as_json is not None:
         write_text(as_json, made.model_dump_json(indent=2) + "\n")
-    for target, form in ((csv, Form.CSV), (parquet, Form.PARQUET)):
+    for target, form in ((csv, CohortForm.CSV), (parquet, CohortForm.PARQUET)):
         if target is not None:
             rows = batch_rows(rows_of(changes(), chosen))
             _say(f"{write_table(target, form, rows, BATCH_COLUMNS)} rows written")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from grader_service.errors import UsageError
+from grader_service.interchange.registry import TABLES, write_table
 from grader_service.model.diff import Kind
 from grader_service.model.regrade import ItemState
 from grader_service.regrade.exports.cells import csv_cell, moment, text
 from grader_service.regrade.exports.rows import BATCH_COLUMNS, COHORT_COLUMNS, batch_rows, cohort_rows
-from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.filters import rows_of
 from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import MOMENT, NOISY, a_change, a_check, a_summary, pending, repeated
@@ -41,7 +41,7 @@ ENTRIES = (
 
 def written(tmp_path, form, rows, columns):
     """The bytes of a table."""
-    path = tmp_path / f"table.{form.value}"
+    path = tmp_path / f"table.{form}"
     write_table(str(path), form, rows, columns)
     return path.read_bytes()
 
@@ -56,7 +56,7 @@ def as_csv(content):
 
 def test_csv_of_a_cohort(tmp_path):
     """A row for each submission, a triple of columns for each check, times in UTC, nothing for what is not there."""
-    first, second, third = as_csv(cohort(tmp_path, Form.CSV))
+    first, second, third = as_csv(cohort(tmp_path, "csv"))
     assert list(first)[: len(COHORT_COLUMNS)] == list(COHORT_COLUMNS)
     assert len(first) == len(COHORT_COLUMNS) + 3 * 5
     assert {name: first[name] for name in ("submission_id", "cohort", "status", "score", "max_score", "mode")} == {
@@ -83,20 +83,20 @@ def test_csv_of_a_cohort(tmp_path):
 
 def test_csv_is_that_of_the_rfc(tmp_path):
     """CRLF at every end, commas, quotes only where they are needed; the same each time."""
-    content = cohort(tmp_path, Form.CSV)
+    content = cohort(tmp_path, "csv")
     assert content.count(b"\r\n") == 4
     assert content.endswith(b"\r\n")
     assert content.startswith(b"submission_id,learner,cohort,lab,filename,")
-    assert cohort(tmp_path, Form.CSV) == content
+    assert cohort(tmp_path, "csv") == content
 
 
 def test_no_cell_of_a_learner_is_a_formula(tmp_path):
     """An apostrophe stands in front of it in CSV, and nowhere else."""
-    first, _, third = as_csv(cohort(tmp_path, Form.CSV))
+    first, _, third = as_csv(cohort(tmp_path, "csv"))
     assert first["learner"] == f"'{HOSTILE}"
     assert first["filename"] == "\ufffdcnp.py\n"
     assert third["filename"] == "'-rf"
-    assert json.loads(cohort(tmp_path, Form.JSON))[0]["learner"] == HOSTILE
+    assert json.loads(cohort(tmp_path, "json"))[0]["learner"] == HOSTILE
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "'"])
@@ -127,8 +127,8 @@ def test_numbers_are_written_as_they_are(cell, shown):
 def test_json_forms_hold_the_rows(tmp_path):
     """One array, or one object a line; null for what is not known, no key for a check that is not there."""
     rows = list(cohort_rows(ENTRIES))
-    assert json.loads(cohort(tmp_path, Form.JSON)) == rows
-    lines = cohort(tmp_path, Form.JSONL)
+    assert json.loads(cohort(tmp_path, "json")) == rows
+    lines = cohort(tmp_path, "jsonl")
     assert [json.loads(line) for line in lines.splitlines()] == rows
     assert rows[1]["score"] is None
     assert "extra/extra/outcome" not in rows[0]
@@ -137,7 +137,7 @@ def test_json_forms_hold_the_rows(tmp_path):
 
 def test_parquet_has_types(tmp_path):
     """Numbers are numbers, moments timestamps in UTC; texts are as they were; all checks are columns of all rows."""
-    table = parquet.read_table(pa.BufferReader(cohort(tmp_path, Form.PARQUET)))
+    table = parquet.read_table(pa.BufferReader(cohort(tmp_path, "parquet")))
     assert table.schema.field("score").type == pa.float64()
     assert table.schema.field("received_at").type == pa.timestamp("ms", tz="UTC")
     assert table.schema.field("extra/extra/score").type == pa.float64()
@@ -174,24 +174,24 @@ def test_rows_of_a_batch(tmp_path):
     assert (second["kind"], second["error"], second["repetitions"]) == ("needs_attention", "the\ufffd[31m pod died", 0)
     assert "new_status" not in second
     assert third["repetitions"] == 3
-    table = as_csv(written(tmp_path, Form.CSV, iter(rows), BATCH_COLUMNS))
+    table = as_csv(written(tmp_path, "csv", iter(rows), BATCH_COLUMNS))
     assert [row["new_status"] for row in table] == ["inconclusive", "", "passed"]
-    arrow = written(tmp_path, Form.PARQUET, iter(rows), BATCH_COLUMNS)
+    arrow = written(tmp_path, "parquet", iter(rows), BATCH_COLUMNS)
     schema = parquet.read_schema(pa.BufferReader(arrow))
     assert schema.field("newer").type == pa.int64()
     assert schema.field(f"{name}/new_score").type == pa.float64()
 
 
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("form", TABLES)
 def test_nobody_is_a_table_too(form, tmp_path):
     """With its columns where the format has them."""
     content = cohort(tmp_path, form, ())
-    if form is Form.CSV:
+    if form == "csv":
         assert content == ",".join(COHORT_COLUMNS).encode() + b"\r\n"
-    elif form is Form.PARQUET:
+    elif form == "parquet":
         assert parquet.read_schema(pa.BufferReader(content)).names == list(COHORT_COLUMNS)
     else:
-        assert content == (b"[]\n" if form is Form.JSON else b"")
+        assert content == (b"[]\n" if form == "json" else b"")
 
 
 TEXTS = st.text(max_size=30).map(text)
@@ -211,13 +211,13 @@ def test_any_text_and_number_comes_back(tmp_path, rows):
     """From each format, whatever learners write; CSV has one apostrophe more where it needs one."""
     fixed = {"submission_id": "text"}
     names = dict.fromkeys([*fixed, *(name for row in rows for name in row)])
-    assert json.loads(written(tmp_path, Form.JSON, iter(rows), fixed)) == rows
-    lines = written(tmp_path, Form.JSONL, iter(rows), fixed).decode()
+    assert json.loads(written(tmp_path, "json", iter(rows), fixed)) == rows
+    lines = written(tmp_path, "jsonl", iter(rows), fixed).decode()
     assert [json.loads(line) for line in lines.splitlines()] == rows
-    arrow = written(tmp_path, Form.PARQUET, iter(rows), fixed)
+    arrow = written(tmp_path, "parquet", iter(rows), fixed)
     table = parquet.read_table(pa.BufferReader(arrow))
     assert table.to_pylist() == [{name: row.get(name) for name in names} for row in rows]
-    found = as_csv(written(tmp_path, Form.CSV, iter(rows), fixed))
+    found = as_csv(written(tmp_path, "csv", iter(rows), fixed))
     assert found == [{name: csv_cell(row.get(name)) for name in names} for row in rows]
 
 
@@ -227,11 +227,11 @@ def test_parquet_without_its_library_says_what_to_install(tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     target = tmp_path / "cohort.parquet"
     with pytest.raises(UsageError, match=r'pip install "grader-service\[parquet\]"'):
-        write_table(str(target), Form.PARQUET, iter(()), COHORT_COLUMNS)
+        write_table(str(target), "parquet", iter(()), COHORT_COLUMNS)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("form", TABLES)
 def test_a_failure_leaves_what_was_there(form, tmp_path):
     """A table takes its name when it is whole."""
 
@@ -251,13 +251,13 @@ def test_a_link_stays_one_and_a_pipe_is_written_to(tmp_path):
     target, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
     target.write_text("from before")
     link.symlink_to(target)
-    assert write_table(str(link), Form.JSONL, cohort_rows(ENTRIES), COHORT_COLUMNS) == 3
+    assert write_table(str(link), "jsonl", cohort_rows(ENTRIES), COHORT_COLUMNS) == 3
     assert link.is_symlink()
     assert len(target.read_text().splitlines()) == 3
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    assert write_table(str(pipe), Form.JSONL, cohort_rows(ENTRIES), COHORT_COLUMNS) == 3
+    assert write_table(str(pipe), "jsonl", cohort_rows(ENTRIES), COHORT_COLUMNS) == 3
     assert pipe.is_fifo()
     assert os.read(reading, 1 << 16) == target.read_bytes()
     os.close(reading)
@@ -267,7 +267,7 @@ def test_a_link_stays_one_and_a_pipe_is_written_to(tmp_path):
 def test_a_place_that_cannot_be_written_is_told(target, tmp_path):
     """In one sentence that says what to do."""
     with pytest.raises(UsageError, match="cannot be written"):
-        write_table(str(tmp_path / target), Form.CSV, iter(()), COHORT_COLUMNS)
+        write_table(str(tmp_path / target), "csv", iter(()), COHORT_COLUMNS)
 
 
 @pytest.mark.parametrize("seconds", [None, 1e18, -1e18, 253402300800.0], ids=str)

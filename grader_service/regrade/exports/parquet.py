@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from grader_service.errors import UsageError
 from grader_service.regrade.exports.cells import Cell, Columns, Row, Type
+from grader_service.regrade.exports.table import spooled
 
 _GROUP = 5000
 """Rows of one row group, which are in memory at once."""
@@ -29,8 +30,21 @@ def library() -> Any:
         ) from error
 
 
-def write(file: IO[bytes], columns: Columns, rows: Iterable[Row]) -> None:
+def require(target: str) -> None:
+    """Raises UsageError where no Parquet file can be written: to standard output, or without its library."""
+    if target == "-":
+        raise UsageError("a Parquet file cannot go to standard output; name a file")
+    library()
+
+
+def write(file: IO[bytes], rows: Iterable[Row], columns: Columns) -> int:
     """Writes rows in groups; moments become timestamps in UTC, numbers 64 bits, every cell may be null."""
+    with spooled(rows, columns) as (found, count, again):
+        _write(file, found, again)
+        return count
+
+
+def _write(file: IO[bytes], columns: Columns, rows: Iterable[Row]) -> None:
     arrow = library()
     kinds: dict[Type, Any] = {
         "text": arrow.string(),
