@@ -197,8 +197,8 @@ def test_a_vanished_worker_is_in_the_audit_trail(deps):
 def test_nothing_is_judged_twice_by_many(deps, stricter):
     """Several workers share a batch: every item has exactly one verdict, and the batch ends."""
     batch_id = started(deps, stricter, repeats=3)
-    deps = [replace(deps, owner=f"worker-{number}", labs={}) for number in range(4)]
-    done = at_once(4, lambda number: judge_all(deps[number], size=7))
+    each = [replace(deps, owner=f"worker-{number}", labs={}) for number in range(4)]
+    done = at_once(4, lambda number: judge_all(each[number], size=7))
     regrade_work.settle_all(deps.store, "ann")
     assert sum(done) == 3 * COUNT
     assert state(deps, batch_id) is BatchState.FINISHED

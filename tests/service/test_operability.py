@@ -126,7 +126,7 @@ _NAMES = {
     "running": 'grader_runs{purpose="live",state="running"}',
     "done_live": 'grader_runs{purpose="live",state="done"}',
     "done_regrade": 'grader_runs{purpose="regrade",state="done"}',
-    "dead-lettered": 'grader_runs{purpose="live",state="needs_attention"}',
+    "dead_lettered": 'grader_runs{purpose="live",state="needs_attention"}',
     "passed": 'grader_verdicts_total{status="passed"}',
     "undelivered": "grader_answers_undelivered",
     "ready": 'grader_devices{state="ready"}',
