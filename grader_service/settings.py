@@ -124,9 +124,10 @@ class Settings(BaseSettings):
     run_limit_s: float = Field(default=7200.0, ge=1.0)
     """A run that takes this long hangs, whatever its lab allows: it is ended as an infrastructure failure."""
     max_attempts: int = Field(default=3, ge=1)
-    """Failures of ours before a run is dead-lettered for an operator."""
+    """Failures of ours before a run, or an item of a batch, is dead-lettered for an operator."""
     retry_delay_s: float = Field(default=10.0, ge=0.0)
-    """Wait before a run that failed through us is tried again, times the number of failures."""
+    """Wait before what failed through us is tried again; for a run whose runner says what failed, times the number of
+    failures."""
     max_queued: int = Field(default=20_000, ge=1)
     """Waiting runs beyond which new submissions are refused for now."""
     learner_per_hour: int = Field(default=60, ge=1)

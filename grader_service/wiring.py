@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from grader_service.errors import ConfigurationError, GraderError
 from grader_service.host import Gpu, driver_gpus, find_gpus
 from grader_service.labs.specs import grader_lab, lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
+from grader_service.retry_policy import RUNS, RetryPolicy
 from grader_service.service.device_lock import Hold, hold_device
-from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
 from grader_service.store.admission import IntakeLimits
@@ -186,9 +187,9 @@ def keeping(settings: Settings) -> "Keeping":
     )
 
 
-def retry_policy(settings: Settings) -> RetryPolicy:
-    """How often our own failures are tried again."""
-    return RetryPolicy(settings.max_attempts, delay_s=settings.retry_delay_s, announce_again_s=4 * settings.sweep_s)
+def retry_policy(of: RetryPolicy, settings: Settings) -> RetryPolicy:
+    """A policy of `grader_service.retry_policy` with the numbers of the settings."""
+    return replace(of, max_attempts=settings.max_attempts, delay_s=settings.retry_delay_s)
 
 
 def chosen_gpu(settings: Settings) -> Gpu | None:
@@ -287,7 +288,7 @@ def runner_deps(
         gpu=gpu,
         lease_s=settings.lease_s,
         limit_s=settings.run_limit_s,
-        retry=retry_policy(settings),
+        retry=retry_policy(RUNS, settings),
         without_labs=tuple(labs_left_to_others(gpu)),
         preflights_only=settings.preflights_only,
         reuse_days=settings.reuse_days,

@@ -2,16 +2,20 @@
 
 from celery import Celery
 
+from grader_service import wiring
 from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.queue.wake_ups import announce, holding
+from grader_service.retry_policy import EXPIRED_LEASES
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import BROKER, RESULTS, Readiness
-from grader_service.service.retry import RetryPolicy
 from grader_service.service.sweeper import Chore
+from grader_service.settings import Settings
 from grader_service.store.engine import Store
 from grader_service.store.sweep import expire_leases, not_announced, to_announce
 
 _BATCH = 200
+_SILENT_LOOKS = 4
+"""A run that waits through so many looks, with no wake-up on its queue, is announced again."""
 
 
 def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None, limit: int = _BATCH) -> int:
@@ -32,25 +36,22 @@ def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None
     return len(due)
 
 
-def common_chores(
-    store: Store, app: Celery, retry: RetryPolicy, lease_s: float, readiness: Readiness
-) -> list[tuple[str, Chore]]:
+def common_chores(settings: Settings, store: Store, app: Celery, readiness: Readiness) -> list[tuple[str, Chore]]:
     """Expired leases and lost wake-ups.
 
     Args:
+        settings: of the service.
         store: where runs wait.
         app: with the broker.
-        retry: how failed runs are tried again.
-        lease_s: how long a lease lasts, seconds.
         readiness: looked before; where the broker is away, nobody waits for it again in the same round, which would
             make the worker seem silent.
     """
-    expiry = Expiry(
-        lambda: expire_leases(store, max_attempts=retry.max_attempts, delay_s=retry.delay_s), lease_s, readiness
-    )
+    policy = wiring.retry_policy(EXPIRED_LEASES, settings)
+    expiry = Expiry(lambda: expire_leases(store, policy), settings.lease_s, readiness)
+    silent_s = _SILENT_LOOKS * settings.sweep_s
     return [
         ("expire_leases", expiry.look),
-        ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=retry.announce_again_s))),
+        ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=silent_s))),
     ]
 
 

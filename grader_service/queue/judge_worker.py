@@ -29,6 +29,7 @@ from grader_service.queue.redis_check import fullness, require_answer, require_s
 from grader_service.queue.task_tracker import TaskTracker
 from grader_service.queue.tasks import register_judge
 from grader_service.queue.wake_ups import lying, plenty
+from grader_service.retry_policy import JUDGING
 from grader_service.service import collecting, pulse
 from grader_service.service.collecting import Collector
 from grader_service.service.intake import IntakeDeps, purpose_of, receive_all, refuse_unreadable
@@ -105,7 +106,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     )
     chores = [
         ("ready", readiness.look),
-        *common_chores(store, app, wiring.retry_policy(settings), settings.lease_s, readiness),
+        *common_chores(settings, store, app, readiness),
         ("watchdog", watchdog.check),
     ]
     sweeper = Sweeper(chores, settings.sweep_s)
@@ -158,7 +159,7 @@ class Child:
                 signer=signer_of(self._settings),
                 owner=owner,
                 lease_s=self._settings.lease_s,
-                retry=wiring.retry_policy(self._settings),
+                retry=wiring.retry_policy(JUDGING, self._settings),
                 judging=JudgeProcess(),
                 opinions=second_opinions_of(self._settings, store, owner),
             )

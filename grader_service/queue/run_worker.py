@@ -114,7 +114,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         sweeper = Sweeper(
             [
                 ("ready", readiness.look),
-                *common_chores(store, app, wiring.retry_policy(settings), settings.lease_s, readiness),
+                *common_chores(settings, store, app, readiness),
                 ("device", attention.look),
                 ("watchdog", lambda: watchdog.check(taking=attention.taking)),
                 ("orphans", sandbox.sweep),

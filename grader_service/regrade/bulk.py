@@ -15,8 +15,8 @@ from grader_service.errors import ConfigurationError, GraderError, Infrastructur
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.lab import LabSpec
 from grader_service.regrade.kept_labs import kept_lab
+from grader_service.retry_policy import REGRADE_ITEMS, RetryPolicy
 from grader_service.service.patience import patiently
-from grader_service.service.retry import RetryPolicy
 from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import Signer, SignerAway
@@ -47,7 +47,7 @@ class BulkDeps:
     opinions: SecondOpinions | None = None
     """Asks a model for second opinions, where one is set up."""
     lease_s: float = 60.0
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = REGRADE_ITEMS
     labs: dict[str, dict[str, LabSpec]] = field(default_factory=dict)
     """By batch, then by lab."""
 
@@ -105,10 +105,7 @@ def _require_labs(deps: BulkDeps, chunk: Chunk) -> None:
 
 
 def _store(deps: BulkDeps, chunk: Chunk, answers: Sequence[Answer]) -> int:
-    policy = deps.retry
-    return patiently(
-        lambda: store_answers(deps.store, chunk, answers, max_attempts=policy.max_attempts, delay_s=policy.delay_s)
-    )
+    return patiently(lambda: store_answers(deps.store, chunk, answers, deps.retry))
 
 
 def _give_back(deps: BulkDeps, chunk: Chunk, jobs: Sequence[Job]) -> None:

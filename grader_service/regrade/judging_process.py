@@ -21,6 +21,7 @@ from grader_service.judge_process import JudgeProcess
 from grader_service.logs import configure_logs
 from grader_service.regrade.bulk import BulkDeps, LabNotHere, judge_chunk
 from grader_service.regrade.yielding import LiveWatch, lower_priority
+from grader_service.retry_policy import REGRADE_ITEMS
 from grader_service.service.second_opinions import second_opinions_of
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
@@ -51,7 +52,7 @@ def main() -> None:
         judging=JudgeProcess(),
         opinions=second_opinions_of(settings, store, sys.argv[1]),
         lease_s=settings.lease_s,
-        retry=wiring.retry_policy(settings),
+        retry=wiring.retry_policy(REGRADE_ITEMS, settings),
     )
     assert deps.judging is not None  # noqa: S101 - just given
     look_seldom()

@@ -15,6 +15,7 @@ from checks.registry import Registry
 from grader_service import wiring
 from grader_service.confinement import hide_this_process
 from grader_service.regrade.releasing import ReleaseDeps, release_due
+from grader_service.retry_policy import REGRADE_ITEMS
 from grader_service.service import pulse
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import Readiness, database_probe, signer_probe, state_folder_probe
@@ -50,7 +51,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     signer = signer_of(settings)
-    policy = wiring.retry_policy(settings)
+    policy = wiring.retry_policy(REGRADE_ITEMS, settings)
     releasing = ReleaseDeps(store, wiring.open_artifacts(settings), Registry(), owner)
     readiness = Readiness(
         workers.Identity(workers.REGRADE, socket.gethostname()),
@@ -60,11 +61,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         [state_folder_probe(settings.state_dir), database_probe(store), signer_probe(signer)],
         chores=lambda: sweeper.failing,
     )
-    expiry = Expiry(
-        lambda: expire_items(store, max_attempts=policy.max_attempts, delay_s=policy.delay_s),
-        settings.lease_s,
-        readiness,
-    )
+    expiry = Expiry(lambda: expire_items(store, policy), settings.lease_s, readiness)
     sweeper = Sweeper(
         [
             ("ready", readiness.look),

@@ -1,6 +1,6 @@
 """The second half of a grading: takes stored evidence, judges it, and puts a signed verdict in force."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -15,9 +15,9 @@ from grader_service.model.review import Reviews
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.regrade.lab_texts import kept_text
+from grader_service.retry_policy import JUDGING, RetryPolicy
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
-from grader_service.service.retry import RetryPolicy
 from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import cancelled, preflight_on, verdict_on
 from grader_service.signing import Signer, SignerAway
@@ -39,7 +39,7 @@ class JudgeDeps:
     signer: Signer
     owner: str
     lease_s: float = 60.0
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = JUDGING
     judging: JudgeProcess | None = None
     """Where checks judge; in this process if absent."""
     opinions: SecondOpinions | None = None
@@ -75,13 +75,8 @@ def judge_next(deps: JudgeDeps) -> Verdict | None:
             patiently(lambda: leases.give_back(deps.store, claim, why))
             return None
         except GraderError as error:
-            state = leases.fail(
-                deps.store,
-                claim,
-                f"{type(error).__name__}: {error}",
-                max_attempts=deps.retry.max_attempts if error.retry else 1,
-                delay_s=deps.retry.delay_s,
-            )
+            said = f"{type(error).__name__}: {error}"
+            state = leases.fail(deps.store, claim, said, deps.retry, retryable=error.retry)
             trace = error.traceback if isinstance(error, JudgeFailed) else ""
             log.exception("judging_failed", state=state, traceback_of_check=trace)
             return None

@@ -24,12 +24,12 @@ from grader_service.model.probe import ProbeTask
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.regrade.lab_texts import kept_text
+from grader_service.retry_policy import RUNS, RetryPolicy
 from grader_service.service.deduplication import as_own, evidence_of_duplicate
 from grader_service.service.gate import Gate
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.readiness import Host, UnwatchedHost
-from grader_service.service.retry import RetryPolicy
 from grader_service.service.running import run
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
@@ -79,7 +79,7 @@ class RunnerDeps:
     lease_s: float = 60.0
     limit_s: float = 7200.0
     """A run that takes this long hangs."""
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = RUNS
     without_labs: tuple[str, ...] = ()
     """Labs whose runs this device is not fit for."""
     preflights_only: bool = False
@@ -298,13 +298,7 @@ def _fail(deps: RunnerDeps, claim: Claim, error: GraderError) -> RunEnd:
     if isinstance(error, NotBegun) and (misfit := deps.host.misfit()) is not None:
         log.error("host_not_fit", error=str(error)[:500], found=misfit[:500])
         return _give_back(deps, claim, f"its host is not fit: {misfit[:500]}")
-    state = leases.fail(
-        deps.store,
-        claim,
-        f"{type(error).__name__}: {error}",
-        max_attempts=deps.retry.max_attempts if error.retry else 1,
-        delay_s=deps.retry.delay_s * (claim.attempts + 1),
-    )
+    state = leases.fail(deps.store, claim, f"{type(error).__name__}: {error}", deps.retry, retryable=error.retry)
     log.error("run_failed", error=str(error)[:500], state=state)
     return RunEnd.FAILED if state is not None else RunEnd.LOST
 

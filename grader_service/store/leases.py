@@ -21,6 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader_service.model.base import neutralise
+from grader_service.retry_policy import Retry, RetryPolicy
 from grader_service.store import devices, regrade_items
 from grader_service.store.advisory_locks import AdvisoryLock
 from grader_service.store.clock import db_now
@@ -251,40 +252,49 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
         return bool(done.rowcount)
 
 
-def fail(store: Store, claim: Claim, error: str, *, max_attempts: int, delay_s: float) -> RunState | None:
+def fail(store: Store, claim: Claim, error: str, policy: RetryPolicy, *, retryable: bool = True) -> RunState | None:
     """Records an infrastructure failure: the run is tried again after a delay, or dead-lettered.
+
+    Args:
+        store: with the run.
+        claim: of whoever failed.
+        error: what went wrong.
+        policy: decides whether it is tried again.
+        retryable: whether that can help.
 
     Returns:
         The run's new state; None when it is no longer ours.
     """
     with store.transaction() as connection:
-        return settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s)
+        return settle_failure(connection, claim, error, policy, retryable=retryable)
 
 
 def settle_failure(
-    connection: Connection, claim: Claim, error: str, *, max_attempts: int, delay_s: float
+    connection: Connection, claim: Claim, error: str, policy: RetryPolicy, *, retryable: bool = True
 ) -> RunState | None:
     """`fail`, inside a transaction of the caller's."""
     needed = claim.item_id is None or regrade_items.hold_batch(connection, claim)
     attempts = claim.attempts + 1
-    state = _FROM[claim.stage]
-    if attempts >= max_attempts:
+    changes: dict[str, Any] = {}
+    decision = policy.decide(attempts, retryable=retryable)
+    if isinstance(decision, Retry):
+        state = _FROM[claim.stage]
+        changes["not_before"] = db_now() + decision.after_s
+    else:
         # One that its batch gave up would wait for an operator who can do nothing about it.
         state = RunState.NEEDS_ATTENTION if needed else RunState.CANCELLED
-    place: dict[str, str] = {}
     if claim.stage == "run":
         stand_behind(connection, claim.run_id, claim.fence, served=False)
-        place = {"failed_host": devices.host_of(claim.owner), "failed_device": devices.device_of(claim.owner)}
+        changes |= {"failed_host": devices.host_of(claim.owner), "failed_device": devices.device_of(claim.owner)}
     done = connection.execute(
         update(RunRow)
         .where(*held(claim))
         .values(
-            **place,
+            **changes,
             state=state.value,
             attempts=attempts,
             lease_owner=None,
             lease_until=None,
-            not_before=db_now() + delay_s,
             last_error=neutralise(error[:4000]),
             published_at=None,
             finished_at=db_now() if state is RunState.CANCELLED else None,

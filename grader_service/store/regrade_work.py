@@ -14,6 +14,7 @@ from grader_service.model.review import Reviews
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
 from grader_service.model.verdict_summary import VerdictSummary, summary_of
+from grader_service.retry_policy import GiveUp, Retry, RetryPolicy
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record
@@ -214,7 +215,7 @@ def give_back(store: Store, chunk: Chunk, jobs: Sequence[Job]) -> None:
         )
 
 
-def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], *, max_attempts: int, delay_s: float) -> int:
+def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], policy: RetryPolicy) -> int:
     """Stages verdicts and notes infrastructure failures, in one transaction; returns how many items were still ours."""
     with store.transaction() as connection:
         # The batch before its items, as operators' actions lock them.
@@ -241,8 +242,7 @@ def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], *, max_
                     answer.job.attempts + 1,
                     answer.error,
                 )
-                last = failure.attempts >= max_attempts or not answer.again
-                _failed(connection, failure, dead_lettered=last, delay_s=delay_s)
+                _failed(connection, failure, policy.decide(failure.attempts, retryable=answer.again))
         settle(connection, chunk.batch_id, chunk.token)
         return len(ours)
 
@@ -302,24 +302,26 @@ class _Failure:
     error: str
 
 
-def _failed(connection: Connection, failure: _Failure, *, dead_lettered: bool, delay_s: float) -> None:
+def _failed(connection: Connection, failure: _Failure, decision: Retry | GiveUp) -> None:
     """The item waits for another try, or for an operator."""
-    state = ItemState.NEEDS_ATTENTION if dead_lettered else ItemState.WAITING
+    state, changes = ItemState.NEEDS_ATTENTION, {}
+    if isinstance(decision, Retry):
+        state, changes = ItemState.WAITING, {"not_before": db_now() + decision.after_s}
     connection.execute(
         update(RegradeItemRow)
         .where(RegradeItemRow.id == failure.item_id)
         .values(
+            **changes,
             state=state.value,
             attempts=failure.attempts,
             lease_owner=None,
             lease_until=None,
-            not_before=db_now() + delay_s,
             last_error=neutralise(failure.error[:4000]),
         )
     )
     record(
         connection,
-        "regrade_needs_attention" if dead_lettered else "regrade_failed_by_us",
+        "regrade_needs_attention" if state is ItemState.NEEDS_ATTENTION else "regrade_failed_by_us",
         failure.owner,
         submission_id=failure.submission_id,
         batch_id=failure.batch_id,
@@ -328,7 +330,7 @@ def _failed(connection: Connection, failure: _Failure, *, dead_lettered: bool, d
     )
 
 
-def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
+def expire_items(store: Store, policy: RetryPolicy) -> int:
     """Takes back items whose worker is gone; returns how many. Bounded tries, then an operator's attention.
 
     Raises:
@@ -354,7 +356,7 @@ def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
             owner = row.lease_owner or "unknown"
             error = f"{owner} stopped renewing its lease while judging"
             failure = _Failure(row.id, row.submission_id, row.batch_id, owner, row.attempts + 1, error)
-            _failed(connection, failure, dead_lettered=failure.attempts >= max_attempts, delay_s=delay_s)
+            _failed(connection, failure, policy.decide(failure.attempts))
 
         left = one_by_one(connection, rows, take_back, lambda row: row.id)
     tell(left, "items of re-grades whose lease ended")

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, or_, select, update
 
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import devices
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -29,7 +30,7 @@ class WakeUp:
     purpose: Purpose
 
 
-def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
+def expire_leases(store: Store, policy: RetryPolicy) -> int:
     """Takes back runs whose worker is gone; returns how many. Bounded tries, then an operator's attention.
 
     A run whose device was found unfit meanwhile is not handed to another one.
@@ -71,10 +72,10 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
                 item_id=row.item_id,
             )
             error = f"{claim.owner} stopped renewing its lease while {row.state}"
-            tries = max_attempts
-            if claim.stage == "run" and (device := devices.device_of(claim.owner)) in unfit:
-                error, tries = f"{error}, and {device} was taken out of service", 1
-            settle_failure(connection, claim, error, max_attempts=tries, delay_s=delay_s)
+            lost_device = claim.stage == "run" and (device := devices.device_of(claim.owner)) in unfit
+            if lost_device:
+                error = f"{error}, and {device} was taken out of service"
+            settle_failure(connection, claim, error, policy, retryable=not lost_device)
 
         left = one_by_one(connection, rows, take_back, lambda row: row.run_id)
     tell(left, "runs whose lease ended")

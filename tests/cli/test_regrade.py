@@ -7,7 +7,7 @@ import pytest
 
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.regrade import BatchState
-from grader_service.service.retry import RetryPolicy
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import regrades
 from grader_service.store.engine import Store
 from grader_service.store.regrade_dead_letters import MOST_SHOWN

@@ -5,6 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from sqlalchemy import insert, literal, select, update
 
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.metrics import StoreCollector
 from grader_service.service.readiness import Readiness
 from grader_service.service.sweeper import Sweeper
@@ -87,7 +88,9 @@ def leave_unread(store, queue, number=1):
 def dead_letter_run(store):
     """A run that failed through us too often."""
     accept(store, a_submission(7, learner="g"))
-    leases.fail(store, leases.claim(store, "run", "host/GPU-1/abc", 60), "engine gone", max_attempts=1, delay_s=0.0)
+    leases.fail(
+        store, leases.claim(store, "run", "host/GPU-1/abc", 60), "engine gone", RetryPolicy(max_attempts=1, delay_s=0.0)
+    )
 
 
 def wait_long(store, purpose="live"):

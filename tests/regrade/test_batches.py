@@ -14,6 +14,7 @@ from grader_service.regrade.bulk import judge_chunk
 from grader_service.regrade.escalating import escalate
 from grader_service.regrade.filters import lost_a_decision
 from grader_service.regrade.releasing import release_due
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
 from grader_service.store.operations import whereabouts
 from grader_service.store.regrade_dead_letters import dead_lettered
@@ -149,7 +150,7 @@ def test_a_worker_that_vanished_is_replaced(deps):
     assert counts(deps, batch_id) == {ItemState.DONE: COUNT}
     before = read(deps.store, VerdictRow.verdict_id)
     late = [bulk._answer(deps, chunk, job) for job in chunk.jobs]
-    assert regrade_work.store_answers(deps.store, chunk, late, max_attempts=2, delay_s=0.0) == 0
+    assert regrade_work.store_answers(deps.store, chunk, late, RetryPolicy(max_attempts=2, delay_s=0.0)) == 0
     assert not regrade_work.renew_chunk(deps.store, chunk, 60.0)
     assert len(read(deps.store, VerdictRow.verdict_id)) == len(before)
 
@@ -157,7 +158,7 @@ def test_a_worker_that_vanished_is_replaced(deps):
 def _vanish(deps, max_attempts):
     """Whoever holds items is gone, and somebody has noticed; returns how many items that were."""
     overwrite(deps.store, RegradeItemRow, RegradeItemRow.lease_owner.is_not(None), lease_until=0)
-    return regrade_work.expire_items(deps.store, max_attempts=max_attempts, delay_s=0.0)
+    return regrade_work.expire_items(deps.store, RetryPolicy(max_attempts=max_attempts, delay_s=0.0))
 
 
 def test_an_item_that_kills_its_process_is_alone_when_it_is_tried_again(deps):
@@ -171,7 +172,7 @@ def test_an_item_that_kills_its_process_is_alone_when_it_is_tried_again(deps):
             _vanish(deps, max_attempts=3)
         else:
             found = [bulk._answer(deps, chunk, job) for job in chunk.jobs]
-            regrade_work.store_answers(deps.store, chunk, found, max_attempts=3, delay_s=0.0)
+            regrade_work.store_answers(deps.store, chunk, found, RetryPolicy(max_attempts=3, delay_s=0.0))
     assert claimed_with_it == [25, 1, 1]
     assert counts(deps, batch_id) == {ItemState.DONE: COUNT - 1, ItemState.NEEDS_ATTENTION: 1}
 

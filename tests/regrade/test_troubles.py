@@ -13,6 +13,7 @@ from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade import bulk
 from grader_service.regrade.bulk import LabNotHere, judge_chunk
 from grader_service.regrade.releasing import release_due
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.store import (
     cancelling,
@@ -93,7 +94,7 @@ def give_back(deps, claim):
 
 
 def fail(deps, claim, max_attempts=3):
-    return leases.fail(deps.store, claim, "our fault", max_attempts=max_attempts, delay_s=0.0)
+    return leases.fail(deps.store, claim, "our fault", RetryPolicy(max_attempts=max_attempts, delay_s=0.0))
 
 
 def fail_for_good(deps, claim):
@@ -105,7 +106,7 @@ def store_verdict(deps, claim):
 
 
 def expire(deps, _):
-    return sweep.expire_leases(deps.store, max_attempts=3, delay_s=0.0)
+    return sweep.expire_leases(deps.store, RetryPolicy(max_attempts=3, delay_s=0.0))
 
 
 def retry(deps, _):
@@ -266,7 +267,7 @@ def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(d
     regrade_states.discard(deps.store, batch_id, "ann")
     if failure == "vanished":
         overwrite(deps.store, RunRow, RunRow.run_id == claim.run_id, lease_until=0.0)
-        assert sweep.expire_leases(deps.store, max_attempts=1, delay_s=0.0) == 1
+        assert sweep.expire_leases(deps.store, RetryPolicy(max_attempts=1, delay_s=0.0)) == 1
     else:
         assert fail_for_good(deps, claim) is RunState.CANCELLED
     assert operations.queue_state(deps.store).stuck == []

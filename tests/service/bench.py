@@ -9,10 +9,10 @@ from sqlalchemy import select
 
 from checks.registry import Registry
 from grader_service.model.verdict import Verdict
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.gate import Gate
 from grader_service.service.intake import IntakeDeps, receive
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.service.retry import RetryPolicy
 from grader_service.service.runner import RunEnd, RunnerDeps, run_next
 from grader_service.signing import Signer
 from grader_service.store.artifacts import ArtifactStore

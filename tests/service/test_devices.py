@@ -26,6 +26,7 @@ from grader_service.host import Gpu, find_gpus
 from grader_service.model.verdict import Status
 from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.device_lock import Hold, Neighbour, hold_device
 from grader_service.service.gate import DeviceGate
 from grader_service.service.reference_keeping import ReferenceKeeping
@@ -236,7 +237,7 @@ def test_a_run_whose_runner_died_is_dead_lettered_where_it_left_the_gpu_unfit(be
     only.gpu.recovery_action = "a GPU reset" if unfit else None
     ReferenceKeeping(only.deps).judge_what_was_left()
     assert device(bench, only).state == (devices.QUARANTINED if unfit else devices.READY)
-    assert expire_leases(bench.store, max_attempts=3, delay_s=0.0) == 1
+    assert expire_leases(bench.store, RetryPolicy(max_attempts=3, delay_s=0.0)) == 1
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("needs_attention" if unfit else "run_queued", 1)
     assert (f"{only.gpu.uuid} was taken out of service" in run.last_error) == unfit

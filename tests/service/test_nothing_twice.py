@@ -7,6 +7,7 @@ import pytest
 
 from grader_service.queue.chores import announce_waiting
 from grader_service.queue.outbox_relay import OutboxRelay
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store.outbox import due
 from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow, OutboxRow, RunRow
@@ -113,7 +114,7 @@ def test_sweepers_at_once_do_everything_once(service):
             "update run set state = 'running', fence = 1, lease_until = 0, lease_owner = 'dead' where run_id in "
             "(select run_id from run order by run_id limit 10)"
         )
-    counts = at_once(8, lambda _: expire_leases(store, max_attempts=3, delay_s=0.0))
+    counts = at_once(8, lambda _: expire_leases(store, RetryPolicy(max_attempts=3, delay_s=0.0)))
     assert sum(counts) == 10
     assert sorted(row["attempts"] for row in service.rows(RunRow)) == [0] * 10 + [1] * 10
     assert sum(at_once(8, lambda _: announce_waiting(store, service.app))) == 10

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from grader_service.queue.redis_check import unsafe
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import leases, operations
 from grader_service.store.tables import RunState
 from tests.service.faults import envelope, explained, no_writes, push, scrape, writer_waits
@@ -153,7 +154,7 @@ def test_a_restart_goes_on_from_every_state(service):
     gate.open()
     claim = leases.claim(service.store, "run", "test", 60)
     assert claim.submission_id == dead_lettered[0]
-    leases.fail(service.store, claim, "on purpose", max_attempts=1, delay_s=0)
+    leases.fail(service.store, claim, "on purpose", RetryPolicy(max_attempts=1, delay_s=0))
     ids = [done, judging, judge_queued, running, run_queued, dead_lettered]
     assert {service.state(one) for one, _ in ids} == {state.value for state in RunState} - {"cancelled"}  # of re-grades
 

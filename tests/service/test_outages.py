@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service import judge, runner
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import DATABASE
@@ -43,7 +44,12 @@ class TestExpiry:
         """Beside a run whose lease has ended."""
         bench.submission_id = bench.submit()
         assert leases.claim(bench.store, "run", "host/device/gone", lease_s=-1.0) is not None
-        return Expiry(lambda: sweep.expire_leases(bench.store, max_attempts=3, delay_s=0.0), LEASE_S, readiness, clock)
+        return Expiry(
+            lambda: sweep.expire_leases(bench.store, RetryPolicy(max_attempts=3, delay_s=0.0)),
+            LEASE_S,
+            readiness,
+            clock,
+        )
 
     def looks(self, expiry, clock, seconds):
         """Every five seconds, for so long."""

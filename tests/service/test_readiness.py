@@ -15,9 +15,9 @@ import pytest
 from grader_service.queue.chores import common_chores, judges_chores
 from grader_service.service import pulse
 from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, device_probe, problems
-from grader_service.service.retry import RetryPolicy
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
 from grader_service.service.runner import RunEnd
+from grader_service.settings import Settings
 from grader_service.store import devices, workers
 from grader_service.store.engine import Store
 from sandbox.process_runner import ProcessRunner
@@ -163,7 +163,7 @@ class TestTheWord:
             nowhere.send_task()
 
         post = SimpleNamespace(deliver_all=deliver_all)
-        common = common_chores(bench.store, nowhere, RetryPolicy(3), 60.0, readiness)
+        common = common_chores(Settings(), bench.store, nowhere, readiness)
         chores = dict(common + judges_chores(post, readiness))
         readiness.look()
         chores[chore]()

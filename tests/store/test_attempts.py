@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from grader_service.model.verdict import Status, Verdict
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import leases, results
 from grader_service.store.attempts import attempt_number, verdict_before
 from tests.report.factories import verdict
@@ -36,7 +37,7 @@ def test_what_was_not_measured_counts_nothing(store, kind):
 def test_our_failures_count_nothing(store):
     """A run that failed by our fault, and the tries after it, are the same attempt."""
     accept(store, a_submission(1, sha="1"))
-    leases.fail(store, leases.claim(store, "run", "runner", 60), "ours", max_attempts=3, delay_s=0.0)
+    leases.fail(store, leases.claim(store, "run", "runner", 60), "ours", RetryPolicy(max_attempts=3, delay_s=0.0))
     accept(store, a_submission(2, sha="2"))
     assert (attempt_number(store, "s:1"), attempt_number(store, "s:2")) == (1, 1)
 

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import select, update
 
 from grader_service.errors import UsageError
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import cancelling, leases, operations, results
 from grader_service.store.attempts import attempt_number
 from grader_service.store.cancelling import cancel
@@ -30,7 +31,7 @@ def brought_to(store, state):
     if state is RunState.RUNNING:
         return run
     if state is RunState.NEEDS_ATTENTION:
-        leases.fail(store, run, "ours", max_attempts=1, delay_s=0.0)
+        leases.fail(store, run, "ours", RetryPolicy(max_attempts=1, delay_s=0.0))
         return None
     assert results.store_evidence(store, run, "measured", b"{}", {})
     return leases.claim(store, "judge", "judge", 60) if state is RunState.JUDGING else None
@@ -117,7 +118,7 @@ def test_tried_again_it_is_judged_and_not_executed(store):
     """The judge failed on it: what an operator cancelled before does not run after all."""
     brought_to(store, RunState.RUN_QUEUED)
     cancel(store, WHOLE, "", "op")
-    leases.fail(store, leases.claim(store, "judge", "judge", 60), "ours", max_attempts=1, delay_s=0.0)
+    leases.fail(store, leases.claim(store, "judge", "judge", 60), "ours", RetryPolicy(max_attempts=1, delay_s=0.0))
     assert run_of(store).state == RunState.NEEDS_ATTENTION
     assert operations.retry(store, "op") == 1
     assert run_of(store).state == RunState.JUDGE_QUEUED

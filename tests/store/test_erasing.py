@@ -11,6 +11,7 @@ from sqlalchemy import JSON, delete, insert, literal, select, table, text, updat
 
 from checks.registry import Registry
 from grader_service.model.regrade import ItemState
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.intake import IntakeDeps, receive
 from grader_service.signing import Signer
 from grader_service.store import (
@@ -141,7 +142,7 @@ def test_a_run_of_a_batch_that_is_under_way(store):
     claim = leases.claim(store, "run", "host/GPU-1/abc", 60)
     assert claim.item_id == item_id
     erase(store)
-    assert leases.fail(store, claim, "aborted", max_attempts=3, delay_s=0.0) is None
+    assert leases.fail(store, claim, "aborted", RetryPolicy(max_attempts=3, delay_s=0.0)) is None
     assert not leases.give_back(store, claim, "told to stop")
 
 
@@ -165,7 +166,7 @@ def test_who_is_at_work_on_it_drops_it(store):
     erase(store)
     assert not leases.renew(store, run, 60)
     assert not results.store_evidence(store, run, "evidence", b"{}", {})
-    assert leases.fail(store, run, "aborted", max_attempts=3, delay_s=0.0) is None
+    assert leases.fail(store, run, "aborted", RetryPolicy(max_attempts=3, delay_s=0.0)) is None
     assert not leases.give_back(store, run, "told to stop")
     assert count(store, RunRow) == 0
     assert count(store, EventRow, EventRow.submission_id == "s:1") == 0

@@ -8,6 +8,7 @@ from sqlalchemy import select, update
 
 from grader_service.errors import UsageError
 from grader_service.model.verdict import Status
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import acceptance, fairness, leases, results, sweep
 from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Refused, Waiter
 from grader_service.store.clock import db_now
@@ -115,7 +116,7 @@ def test_a_failure_of_ours_keeps_its_place(store):
     hand_in(store, "bob")
     claim, _, _ = begin(store)
     held(store, claim.run_id, 900.0)
-    leases.fail(store, claim, "ours", max_attempts=3, delay_s=0.0)
+    leases.fail(store, claim, "ours", RetryPolicy(max_attempts=3, delay_s=0.0))
     assert learners(served(store, 1)) == ["ann"]
     hand_in(store, "cid")
     assert learners(served(store, 3)) == ["bob", "cid", "ann"]
@@ -126,7 +127,7 @@ def test_who_lost_its_claim_sends_nobody_to_the_end_of_the_line(store):
     hand_in(store, "ann", times=2)
     lost, _, _ = begin(store)
     held(store, lost.run_id, 900.0)
-    leases.fail(store, lost, "its lease ended", max_attempts=3, delay_s=0.0)
+    leases.fail(store, lost, "its lease ended", RetryPolicy(max_attempts=3, delay_s=0.0))
     begin(store, "other")
     with store.transaction() as connection:
         before = connection.execute(select(RunRow.turn).where(RunRow.state == "run_queued")).scalar_one()
@@ -219,13 +220,13 @@ def test_a_cohort_whose_runs_fail_through_us_does_not_hold_up_others(store, end)
             continue
         held(store, claim.run_id, 300.0)
         if end == "fail":
-            leases.fail(store, claim, "ours", max_attempts=9, delay_s=0.0)
+            leases.fail(store, claim, "ours", RetryPolicy(max_attempts=9, delay_s=0.0))
         elif end == "give back":
             give_back(store, claim)
         else:
             with store.transaction() as connection:
                 connection.execute(update(RunRow).where(RunRow.run_id == claim.run_id).values(lease_until=1.0))
-            assert sweep.expire_leases(store, max_attempts=9, delay_s=0.0) == 1
+            assert sweep.expire_leases(store, RetryPolicy(max_attempts=9, delay_s=0.0)) == 1
     assert order.count("b") >= 9, order
 
 
@@ -280,7 +281,10 @@ def test_failures_of_ours_and_what_is_given_back_are_nobodys_use(store):
     """However long they held the device."""
     limits = IntakeLimits(learner_gpu_s=1000.0)
     hand_in(store, "ann", limits=limits)
-    for end in (lambda c: leases.fail(store, c, "ours", max_attempts=5, delay_s=0.0), lambda c: give_back(store, c)):
+    for end in (
+        lambda c: leases.fail(store, c, "ours", RetryPolicy(max_attempts=5, delay_s=0.0)),
+        lambda c: give_back(store, c),
+    ):
         claim, _, _ = begin(store)
         held(store, claim.run_id, 5000.0)
         end(claim)

@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy import update
 
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
 from grader_service.store import cancelling, dead_letters, devices, leases, operations, outbox, workers
@@ -102,7 +103,7 @@ def test_time_on_a_device_counts_however_the_run_ended(store):
     hand_in(store, 1)
     claim = leases.claim(store, "run", "host/GPU-7/abc", 60)
     time.sleep(0.2)
-    leases.fail(store, claim, "the engine fell over", max_attempts=1, delay_s=0.0)
+    leases.fail(store, claim, "the engine fell over", RetryPolicy(max_attempts=1, delay_s=0.0))
     grade_one(store, 2)
     hand_in(store, 2)
     time.sleep(0.05)

@@ -10,6 +10,7 @@ from sqlalchemy import update
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.regrade import Selection
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.event_figures import Tally, count_old
 from grader_service.service.metrics import StoreCollector
 from grader_service.service.retaining import Keeping, Retention
@@ -394,6 +395,6 @@ class TestSweeps:
         bad = claims[1].run_id
         refuse_changes(store, "run", "run_id", bad)
         with pytest.raises(RowsLeft, match=rf"1 of the runs whose lease ended .*{bad}"):
-            sweep.expire_leases(store, max_attempts=3, delay_s=0.0)
+            sweep.expire_leases(store, RetryPolicy(max_attempts=3, delay_s=0.0))
         states = dict(read(store, RunRow.run_id, RunRow.state))
         assert states == {claim.run_id: "running" if claim.run_id == bad else "run_queued" for claim in claims}

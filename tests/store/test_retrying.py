@@ -1,5 +1,6 @@
 """An operator gives runs that failed through us fresh tries."""
 
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import leases, operations, results
 from tests.store.test_store import a_submission, accept
 
@@ -11,7 +12,7 @@ def test_dead_lettered_runs_go_on_where_they_stopped(store):
     executed, lost = (leases.claim(store, "run", "r", 60) for _ in range(2))
     results.store_evidence(store, executed, "evidence", b"{}", {})
     for claim in (leases.claim(store, "judge", "j", 60), lost):
-        leases.fail(store, claim, "engine gone", max_attempts=1, delay_s=3600)
+        leases.fail(store, claim, "engine gone", RetryPolicy(max_attempts=1, delay_s=3600))
     assert operations.retry(store, "ann") == 2
     assert operations.retry(store, "ann") == 0
     for stage, run in (("judge", executed), ("run", lost)):

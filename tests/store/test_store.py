@@ -13,6 +13,7 @@ from grader_service import verdicts
 from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import acceptance, engine, leases, outbox, results, sweep
 from grader_service.store.acceptance import (
     Accepted,
@@ -264,7 +265,7 @@ def test_an_expired_claim_cannot_write(store):
     """The fence keeps a sleeper's result out, and the event log says so."""
     accept(store, a_submission())
     sleeper = leases.claim(store, "run", "sleeper", -1.0)  # SQLite's clock stands still for a millisecond
-    assert sweep.expire_leases(store, max_attempts=3, delay_s=0.0) == 1
+    assert sweep.expire_leases(store, RetryPolicy(max_attempts=3, delay_s=0.0)) == 1
     second = leases.claim(store, "run", "second", 60)
     assert second.fence == sleeper.fence + 1
     assert not leases.renew(store, sleeper, 60)
@@ -279,7 +280,7 @@ def test_a_live_lease_is_left_alone(store):
     accept(store, a_submission())
     claim = leases.claim(store, "run", "r", 60)
     assert leases.renew(store, claim, 120)
-    assert sweep.expire_leases(store, max_attempts=3, delay_s=0.0) == 0
+    assert sweep.expire_leases(store, RetryPolicy(max_attempts=3, delay_s=0.0)) == 0
 
 
 def test_our_failures_are_bounded_and_never_a_verdict(store):
@@ -288,7 +289,7 @@ def test_our_failures_are_bounded_and_never_a_verdict(store):
     states = []
     for _ in range(3):
         claim = leases.claim(store, "run", "r", 60)
-        states.append(leases.fail(store, claim, "engine gone", max_attempts=3, delay_s=0.0))
+        states.append(leases.fail(store, claim, "engine gone", RetryPolicy(max_attempts=3, delay_s=0.0)))
     assert states == [RunState.RUN_QUEUED, RunState.RUN_QUEUED, RunState.NEEDS_ATTENTION]
     assert leases.claim(store, "run", "r", 60) is None
     assert count(store, VerdictRow) == 0
@@ -297,7 +298,7 @@ def test_our_failures_are_bounded_and_never_a_verdict(store):
 def test_a_failed_run_waits_before_it_is_tried_again(store):
     """`not_before` is kept in SQL, not in the broker."""
     accept(store, a_submission())
-    leases.fail(store, leases.claim(store, "run", "r", 60), "x", max_attempts=3, delay_s=3600)
+    leases.fail(store, leases.claim(store, "run", "r", 60), "x", RetryPolicy(max_attempts=3, delay_s=3600))
     assert leases.claim(store, "run", "r", 60) is None
 
 

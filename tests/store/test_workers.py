@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import update
 
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store import devices, leases, operations, workers
 from grader_service.store.tables import RunState, WorkerRow
 from grader_service.store.workers import Identity
@@ -31,7 +32,7 @@ def failed(store):
     runner(store, HERE)
     runner(store, THERE)
     accept(store, a_submission())
-    leases.fail(store, leases.claim(store, "run", HERE, 60), "engine gone", max_attempts=3, delay_s=0.0)
+    leases.fail(store, leases.claim(store, "run", HERE, 60), "engine gone", RetryPolicy(max_attempts=3, delay_s=0.0))
     return store
 
 
@@ -40,7 +41,7 @@ def test_another_host_is_tried_before_the_one_where_it_failed(failed):
     assert not claims(failed, HERE)
     second = leases.claim(failed, "run", THERE, 60)
     assert second.attempts == 1
-    leases.fail(failed, second, "engine gone", max_attempts=3, delay_s=0.0)
+    leases.fail(failed, second, "engine gone", RetryPolicy(max_attempts=3, delay_s=0.0))
     assert not claims(failed, THERE)
     assert claims(failed, HERE)
 
@@ -88,14 +89,14 @@ def test_a_host_with_two_devices(store):
     for owner in (HERE, "a/GPU-3/z"):
         runner(store, owner)
     accept(store, a_submission())
-    leases.fail(store, leases.claim(store, "run", HERE, 60), "no CUDA", max_attempts=3, delay_s=0.0)
+    leases.fail(store, leases.claim(store, "run", HERE, 60), "no CUDA", RetryPolicy(max_attempts=3, delay_s=0.0))
     assert not claims(store, HERE)
     assert claims(store, "a/GPU-3/z")
 
 
 def test_an_operators_retry_forgets_where_it_failed(failed):
     """What broke there is mended by then."""
-    leases.fail(failed, leases.claim(failed, "run", THERE, 60), "x", max_attempts=1, delay_s=0.0)
+    leases.fail(failed, leases.claim(failed, "run", THERE, 60), "x", RetryPolicy(max_attempts=1, delay_s=0.0))
     assert operations.retry(failed, "ann") == 1
     assert claims(failed, THERE)
 
@@ -107,7 +108,7 @@ def test_a_failed_judging_keeps_no_host_from_the_run(store):
     runner(store, THERE)
     accept(store, a_submission())
     results.store_evidence(store, leases.claim(store, "run", HERE, 60), "evidence", b"{}", {})
-    leases.fail(store, leases.claim(store, "judge", "a/judge/j", 60), "x", max_attempts=3, delay_s=0.0)
+    leases.fail(store, leases.claim(store, "judge", "a/judge/j", 60), "x", RetryPolicy(max_attempts=3, delay_s=0.0))
     assert not leases.failed_here(store, operations.whereabouts(store, "s:1").runs[0]["run_id"], HERE)
     assert operations.queue_state(store).counts == {(RunState.JUDGE_QUEUED.value, "live"): 1}
 

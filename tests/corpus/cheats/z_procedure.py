@@ -10,6 +10,7 @@ from grader_service.grading import blocks
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Measurement
+from grader_service.retry_policy import RetryPolicy
 from grader_service.sequential_test import decide
 from grader_service.service.runner import RunEnd
 from grader_service.store import leases, results
@@ -95,7 +96,7 @@ def _late_runner(world: World) -> Observed:
         grader.submit("z:twice")
         late = leases.claim(store, "run", "late", -1.0)
         assert late is not None
-        expire_leases(store, max_attempts=3, delay_s=0.0)
+        expire_leases(store, RetryPolicy(max_attempts=3, delay_s=0.0))
         second = leases.claim(store, "run", "second", 60.0)
         assert second is not None
         for claim, ratio in ((late, 3.0), (second, 0.9)):
