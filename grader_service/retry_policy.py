@@ -65,3 +65,13 @@ EXPIRED_LEASES = RetryPolicy()
 """Of runs and judgings whose worker stopped renewing its lease."""
 REGRADE_ITEMS = RetryPolicy()
 """Of items of a batch that are judged from stored evidence; those that are executed are runs."""
+ANSWERS = RetryPolicy(max_attempts=None, delay_s=1.0, growth=2.0, longest_s=300.0)
+"""Of answers that Redis did not take."""
+MESSAGES = RetryPolicy(max_attempts=6, delay_s=0.2, growth=2.0)
+"""Of a platform's message in hand: about six seconds in all, then other messages get their turn."""
+CANARIES = RetryPolicy(max_attempts=None, growth=2.0, longest_s=4 * 3600.0)
+"""Of a quarantined device; the settings say after how long it is tried first."""
+REFERENCES = RetryPolicy(max_attempts=None, growth=4.0)
+"""Of measuring our reference between runs; the settings say how old its rate may get."""
+STORING = RetryPolicy(max_attempts=None, delay_s=0.2, growth=2.0, longest_s=5.0)
+"""Of storing a result while the database is away; how long in all, `service.patience` knows."""

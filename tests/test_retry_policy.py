@@ -63,6 +63,9 @@ def test_what_is_never_given_up_can_fail_for_ever():
         ("JUDGING", [10, 10, "given up"]),
         ("EXPIRED_LEASES", [10, 10, "given up"]),
         ("REGRADE_ITEMS", [10, 10, "given up"]),
+        ("ANSWERS", [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]),
+        ("MESSAGES", [0.2, 0.4, 0.8, 1.6, 3.2, "given up"]),
+        ("STORING", [0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5, 5, 5, 5, 5]),
     ],
 )
 def test_each_kind_of_work_has_its_policy(role, waits):

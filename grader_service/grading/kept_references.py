@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -20,6 +20,7 @@ from grader_service.grading.pod_set import Device
 from grader_service.grading.reference_run import ReferenceTask, TimedReference, time_reference
 from grader_service.host import Gpu
 from grader_service.model.measurement import KeptReference, LoaderSettings
+from grader_service.retry_policy import REFERENCES
 from sandbox.api import SandboxRunner
 
 log = structlog.get_logger(__name__)
@@ -29,8 +30,6 @@ LEAST_LEARNERS = 2
 _MOST_JOBS = 4
 _REMEMBERED_S = 6 * 3600.0
 """A job that no run had for so long is not measured any more."""
-_PATIENCE = 4
-"""Each failure makes the wait before the next try so many times as long."""
 _SIZE_TOLERANCE = 0.1
 """How far the mean number of pixels of an image may lie from that of the run, as a share."""
 _LEAST_SHARE = 0.7
@@ -184,11 +183,12 @@ class KeptReferences:
     def _due(self) -> _Job | None:
         """The job that a run had last, of those that want measuring and that some run had lately."""
         now = self.clock()
+        policy = replace(REFERENCES, delay_s=self.fresh_s / 2)  # a rate that grew old is the first failure
         due = [
             job
             for job in self._jobs.values()
             if len(job.learners) >= LEAST_LEARNERS
-            and now - job.measured_at > self.fresh_s / 2 * _PATIENCE**job.failures
+            and now - job.measured_at > policy.wait_s(job.failures + 1)
             and now - job.seen_at < _REMEMBERED_S
         ]
         return max(due, key=lambda job: job.seen_at, default=None)

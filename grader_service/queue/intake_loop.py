@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from redis.exceptions import OutOfMemoryError, RedisError
 
 from grader_service.errors import ConfigurationError, InfrastructureError
 from grader_service.queue.envelope import Envelope, Unreadable, open_envelope
+from grader_service.retry_policy import MESSAGES, GiveUp, RetryPolicy
 
 log = structlog.get_logger(__name__)
 
@@ -31,8 +33,6 @@ _STEPS = ("", "\x06\x163", "\x06\x166", "\x06\x169")
 _PREFIX = "grader:intake"
 _BLOCK_S = 1.0
 _BATCH = 32
-_TRIES = 6
-"""About six seconds; then other messages get their turn."""
 _AWHILE_S = 0.25
 """Where all that was looked at has to come again, the next look is not at once."""
 _IN_PLACE = threading.Lock()
@@ -141,9 +141,10 @@ class IntakeLoop:
         return False
 
     def _work_in_place(self, key: str, purpose: Purpose) -> bool:
+        once = replace(MESSAGES, max_attempts=1)
         left = 0  # at its end, for which our side is not ready
         while raws := self._redis.lrange(key, -left - _BATCH, -left - 1):
-            handled = [raw for raw, done in self._handled(raws[::-1], purpose, 1) if done]
+            handled = [raw for raw, done in self._handled(raws[::-1], purpose, once) if done]
             for raw in handled:
                 self._redis.lrem(key, -1, raw)
             if handled:
@@ -191,7 +192,7 @@ class IntakeLoop:
         False where that is so for all of them.
         """
         any_done = False
-        for raw, done in self._handled(messages, purpose, _TRIES):
+        for raw, done in self._handled(messages, purpose, MESSAGES):
             any_done |= done
             if done:
                 self._redis.lrem(self._own(purpose), -1, raw)
@@ -199,7 +200,9 @@ class IntakeLoop:
                 self._redis.lmove(self._own(purpose), purpose, "RIGHT", "LEFT")
         return any_done
 
-    def _handled(self, messages: Sequence[bytes], purpose: Purpose, tries: int) -> Iterator[tuple[bytes, bool]]:
+    def _handled(
+        self, messages: Sequence[bytes], purpose: Purpose, policy: RetryPolicy
+    ) -> Iterator[tuple[bytes, bool]]:
         """Handles messages, together or else one by one; says of each whether that is done, in their order."""
         if len(messages) > 1:
             try:
@@ -212,17 +215,17 @@ class IntakeLoop:
                 yield from zip(messages, done, strict=True)
                 return
         for raw in messages:
-            yield raw, self._handled_one(raw, purpose, tries)
+            yield raw, self._handled_one(raw, purpose, policy)
 
-    def _handled_one(self, raw: bytes, purpose: Purpose, tries: int) -> bool:
+    def _handled_one(self, raw: bytes, purpose: Purpose, policy: RetryPolicy) -> bool:
         try:
             envelope = open_envelope(raw)
         except Unreadable as problem:
             log.error("unreadable_message", task_id=problem.task_id, reason=str(problem), size=len(raw))  # noqa: TRY400
             kept = raw if problem.task_id is None else None  # its sender is told
-            return self._tried(partial(self._give_up, kept, purpose, problem), problem.task_id, tries)
+            return self._tried(partial(self._give_up, kept, purpose, problem), problem.task_id, policy)
         try:
-            return self._tried(lambda: all(self._handle([envelope], purpose)), envelope.task_id, tries)
+            return self._tried(lambda: all(self._handle([envelope], purpose)), envelope.task_id, policy)
         except RedisError:
             raise
         except Exception as error:
@@ -230,7 +233,7 @@ class IntakeLoop:
             log.exception("message_given_up", task_id=envelope.task_id)
             reason = f"the grader failed on it, and kept it for its operator: {type(error).__name__}"
             bug = Unreadable(reason, envelope.task_id)
-            return self._tried(partial(self._give_up, raw, purpose, bug), envelope.task_id, tries)
+            return self._tried(partial(self._give_up, raw, purpose, bug), envelope.task_id, policy)
 
     def _give_up(self, raw: bytes | None, purpose: Purpose, problem: Unreadable) -> bool:
         if raw is not None:
@@ -238,21 +241,22 @@ class IntakeLoop:
         self._refuse(problem)
         return True
 
-    def _tried(self, work: Callable[[], bool], task_id: str | None, tries: int) -> bool:
+    def _tried(self, work: Callable[[], bool], task_id: str | None, policy: RetryPolicy) -> bool:
         """Tries until our own failure has passed, for a while; the message stays where it is meanwhile.
 
         Whether the work is done.
         """
-        for number in range(tries):
-            if number:
-                if self._stop.wait(0.1 * 2**number):
-                    return False
-                self._beat()
+        failures = 0
+        while True:
             try:
                 return work()
             except (InfrastructureError, ConfigurationError) as error:
                 log.warning("intake_waits", task_id=task_id, error=str(error)[:300])
-        return False
+            failures += 1
+            decision = policy.decide(failures)
+            if isinstance(decision, GiveUp) or self._stop.wait(decision.after_s):
+                return False
+            self._beat()
 
     def _beat(self) -> None:
         now = time.monotonic()

@@ -1,12 +1,14 @@
 """Puts a device that its steward took out of service back, by itself, once it can grade again."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
 from grader_service.errors import GraderError
 from grader_service.gpu.monitor import GpuMonitor
 from grader_service.gpu.steward import GpuUnfit, Steward
+from grader_service.retry_policy import CANARIES
 from grader_service.store import canaries
 from grader_service.store.engine import Store, StoreUnavailable
 
@@ -41,20 +43,20 @@ class Canary:
         self._device_id = device_id
         self._steward = Steward(monitor, _refuse, patience_s=patience_s)
         self._grade = grade
-        self._first_s = first_s
+        self._policy = replace(CANARIES, delay_s=first_s)
         self._actor = f"canary:{owner}"
 
     def look(self) -> bool:
         """Tries the device when it is due; whether it did. Raises nothing."""
         try:
             found = canaries.quarantine_of(self._store, self._device_id)
-            if found is None or found.waited_s < found.wait_s(self._first_s):
+            if found is None or found.waited_s < self._policy.wait_s(found.failures):
                 return False
             problem = self._problem()
             if problem is None:
                 kept = canaries.passed(self._store, found, self._actor)
             else:
-                kept = canaries.failed(self._store, found, problem, self._first_s, self._actor)
+                kept = canaries.failed(self._store, found, problem, self._policy, self._actor)
         except StoreUnavailable as error:
             log.warning("canary_without_database", error=str(error)[:300])
             return False

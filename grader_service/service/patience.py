@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import structlog
 
+from grader_service.retry_policy import STORING
 from grader_service.store.engine import StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -25,7 +26,7 @@ def patiently(write: Callable[[], ResultT]) -> ResultT:
         StoreUnavailable: the database has been away for ten minutes.
     """
     deadline = time.monotonic() + _DATABASE_S
-    wait_s = 0.2
+    failures = 0
     while True:
         try:
             return write()
@@ -33,5 +34,5 @@ def patiently(write: Callable[[], ResultT]) -> ResultT:
             if time.monotonic() > deadline:
                 raise
             log.warning("result_waits_for_the_database", error=str(error)[:200])
-            time.sleep(wait_s)
-            wait_s = min(wait_s * 2, 5.0)
+            failures += 1
+            time.sleep(STORING.wait_s(failures))

@@ -5,15 +5,12 @@ from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, select, update
 
+from grader_service.retry_policy import RetryPolicy
 from grader_service.store.clock import db_now
 from grader_service.store.devices import QUARANTINED, READY, change_state
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.tables import DeviceRow
-
-MOST_S = 4 * 3600.0
-"""The longest wait for a canary."""
-_MOST_DOUBLINGS = 20
 
 
 @dataclass(frozen=True)
@@ -24,12 +21,10 @@ class Quarantine:
     reason: str
     fence: int
     """Of the device: what is found about this stay counts while it stands."""
-    tries: int
+    failures: int
+    """Of the device: what it was taken out of service for, and each canary and each relapse since."""
     waited_s: float
-
-    def wait_s(self, first_s: float, *, more: int = 0) -> float:
-        """Seconds from the beginning of the wait to the next canary; `more` failures from now on."""
-        return float(min(first_s * 2 ** min(self.tries + more, _MOST_DOUBLINGS), MOST_S))
+    """Seconds since the latest one."""
 
 
 def quarantine_of(store: Store, device_id: str) -> Quarantine | None:
@@ -38,14 +33,14 @@ def quarantine_of(store: Store, device_id: str) -> Quarantine | None:
         DeviceRow.device_id,
         DeviceRow.reason,
         DeviceRow.fence,
-        DeviceRow.canary_tries.label("tries"),
+        DeviceRow.canary_tries,
         (db_now() - DeviceRow.canary_from).label("waited_s"),
     ).where(DeviceRow.device_id == device_id, DeviceRow.state == QUARANTINED, DeviceRow.canary_from.is_not(None))
     with store.transaction() as connection:
         found = connection.execute(asked).one_or_none()
     if found is None:
         return None
-    return Quarantine(found.device_id, found.reason or "", found.fence, found.tries, found.waited_s)
+    return Quarantine(found.device_id, found.reason or "", found.fence, found.canary_tries + 1, found.waited_s)
 
 
 def passed(store: Store, quarantine: Quarantine, actor: str) -> bool:
@@ -57,13 +52,13 @@ def passed(store: Store, quarantine: Quarantine, actor: str) -> bool:
         )
 
 
-def failed(store: Store, quarantine: Quarantine, how: str, first_s: float, actor: str) -> bool:
-    """Keeps the device where it is, says when and how, and doubles the wait; False where its state was changed."""
-    next_s = quarantine.wait_s(first_s, more=1)
+def failed(store: Store, quarantine: Quarantine, how: str, policy: RetryPolicy, actor: str) -> bool:
+    """Keeps the device where it is, and says when the next one comes and how; False where its state was changed."""
+    next_s = policy.wait_s(quarantine.failures + 1)
     at = datetime.now(UTC)
     said = f"its canary failed at {at:%Y-%m-%d %H:%M} UTC, the next one comes {next_s / 60:.0f} min later: {how}"
     same = DeviceRow.device_id == quarantine.device_id, *_same(quarantine)
-    changes = {"canary_failed": said, "canary_tries": quarantine.tries + 1, "canary_from": db_now()}
+    changes = {"canary_failed": said, "canary_tries": quarantine.failures, "canary_from": db_now()}
     with store.transaction() as connection:
         done = bool(connection.execute(update(DeviceRow).where(*same).values(**changes)).rowcount)
         if done:

@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from grader_service.retry_policy import ANSWERS
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.tables import OutboxRow, VerdictRow, table_of
 
-_LONGEST_WAIT_S = 300.0
 HELD_S = 5.0
 """Who takes an answer sends it within this time, or somebody else does."""
 _UNREAD_S = 60.0
@@ -124,7 +124,7 @@ def journaled(store: Store, messages: Sequence[OutboxMessage]) -> None:
 
 def postponed(store: Store, message: OutboxMessage, error: str) -> None:
     """The broker did not take it: again later, with growing patience, for ever."""
-    wait_s = min(_LONGEST_WAIT_S, 2.0 ** min(message.attempts, 10))
+    wait_s = ANSWERS.wait_s(message.attempts + 1)
     with store.transaction() as connection:
         connection.execute(
             update(OutboxRow)

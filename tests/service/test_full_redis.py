@@ -13,6 +13,7 @@ from grader_service.queue.app import make_answers_app
 from grader_service.queue.intake_loop import IntakeLoop
 from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.queue.redis_check import fullness
+from grader_service.retry_policy import RetryPolicy
 from grader_service.settings import Settings
 from grader_service.store import outbox
 from grader_service.store.clock import db_now
@@ -103,7 +104,7 @@ class TestIntake:
 
     def test_what_could_not_be_moved_back_is_not_lost(self, redis, monkeypatch):
         """The limit is reached while a message is in hand for which our side is not ready."""
-        monkeypatch.setattr("grader_service.queue.intake_loop._TRIES", 1)
+        monkeypatch.setattr("grader_service.queue.intake_loop.MESSAGES", RetryPolicy(max_attempts=1))
         client, handlers = redis.client(), Handlers(redis.client())
         hand_in(client, "live", "unready")
         handlers.unready = {"unready"}

@@ -11,6 +11,7 @@ from grader_service.errors import InfrastructureError
 from grader_service.queue import intake_loop
 from grader_service.queue.envelope import MAX_BYTES, Unreadable, open_envelope
 from grader_service.queue.intake_loop import IntakeLoop
+from grader_service.retry_policy import RetryPolicy
 from grader_service.service.message import MAX_INLINE_BYTES
 from grader_service.signing import signed_by
 from grader_service.store.tables import DeadLetterRow, EventRow, SubmissionRow
@@ -241,7 +242,7 @@ def test_a_message_on_which_we_fail_is_kept_and_answered(redis):
 
 def test_what_our_side_is_not_ready_for_holds_up_nobody(redis, monkeypatch):
     """A message for which our side is not ready goes to the end of its queue, again and again, and is never dropped."""
-    monkeypatch.setattr(intake_loop, "_TRIES", 1)
+    monkeypatch.setattr(intake_loop, "MESSAGES", RetryPolicy(max_attempts=1))
     client = redis.client()
     seen = []
 

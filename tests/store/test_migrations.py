@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from grader_service.model.evidence import Need, RunPlan
+from grader_service.retry_policy import CANARIES
 from grader_service.store import canaries, devices, migrating
 from grader_service.store.engine import Store
 from grader_service.store.noting import note_older
@@ -41,7 +42,7 @@ def test_what_was_quarantined_before_there_were_canaries_gets_one_at_once(old_st
         with old_store.transaction() as connection:
             insert(connection, "device", device_id=name, host="h", model="m", state=state, fence=0, seen_at=1.0)
     old_store.migrate()
-    assert canaries.quarantine_of(old_store, "GPU-a").waited_s > canaries.MOST_S
+    assert canaries.quarantine_of(old_store, "GPU-a").waited_s > CANARIES.longest_s
     assert canaries.quarantine_of(old_store, "GPU-b") is None
 
 
