@@ -41,7 +41,7 @@ from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.settings import Settings
 from grader_service.signing import Signer
-from grader_service.store.leases import Claim
+from grader_service.store.claims import Claim
 
 _QUIET_S = 900.0
 """So long without a grading that ended, and the phase is given up."""

@@ -22,8 +22,8 @@ from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import cancelled, preflight_on, verdict_on
 from grader_service.signing import Signer, SignerAway
 from grader_service.store import leases, results, review_cases
+from grader_service.store.claims import Claim
 from grader_service.store.engine import Store, StoreUnavailable
-from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
 from grader_service.store.tables import PREFLIGHT
 

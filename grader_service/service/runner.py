@@ -34,9 +34,9 @@ from grader_service.service.running import run
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
+from grader_service.store.claims import Claim
 from grader_service.store.duplicates import measured_duplicates
 from grader_service.store.engine import Store, StoreUnavailable
-from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
 from grader_service.store.tables import PREFLIGHT
 from sandbox.abortable import Abortable

@@ -8,9 +8,9 @@ from sqlalchemy.orm import aliased
 
 from grader_service.model.verdict import Status
 from grader_service.store.attempts import MEASURED
+from grader_service.store.claims import Claim
 from grader_service.store.clock import days_ago
 from grader_service.store.engine import Store
-from grader_service.store.leases import Claim
 from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
 
 _MOST = 5

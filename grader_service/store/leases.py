@@ -1,10 +1,9 @@
 """Claims runs, keeps them, and gives them back. A claim raises the fence; an older claim's writes are refused."""
 
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,6 +23,7 @@ from grader_service.model.base import neutralise
 from grader_service.retry_policy import Retry, RetryPolicy
 from grader_service.store import devices, regrade_items
 from grader_service.store.advisory_locks import AdvisoryLock
+from grader_service.store.claims import Claim, Stage
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record, record_all
@@ -31,7 +31,6 @@ from grader_service.store.fairness import charge, next_share, stand_behind
 from grader_service.store.tables import (
     PREFLIGHT,
     PRIORITY,
-    Purpose,
     RunRow,
     RunState,
     SubmissionRow,
@@ -40,7 +39,6 @@ from grader_service.store.tables import (
 )
 from grader_service.store.workers import tried_here
 
-Stage = Literal["run", "judge"]
 _FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
 _TO: dict[Stage, RunState] = {"run": RunState.RUNNING, "judge": RunState.JUDGING}
 _LOOKS = 5
@@ -52,24 +50,6 @@ _ONE_CLAIMS = select(
     func.set_config("plan_cache_mode", "force_generic_plan", literal_column("true")),
     func.set_config("enable_sort", "off", literal_column("true")),
 )
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The right to work on a run, until its lease ends or somebody claims it anew."""
-
-    run_id: str
-    submission_id: str
-    stage: Stage
-    fence: int
-    owner: str
-    attempts: int
-    plan: Mapping[str, Any] = field(default_factory=dict)
-    item_id: int | None = None
-    """The item of a re-grade that the run serves."""
-    cancelled: str | None = None
-    """Why an operator cancelled it."""
-    purpose: Purpose = "live"
 
 
 def claim(

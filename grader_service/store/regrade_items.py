@@ -1,7 +1,6 @@
 """What happens to an item of a re-grade when the run that serves it gets on."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Select, insert, or_, select, update
 
@@ -9,6 +8,7 @@ from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, comparable
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.model.verdict_summary import VerdictSummary, summary_of
+from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
@@ -16,16 +16,13 @@ from grader_service.store.review_cases import open_cases
 from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
 from grader_service.store.verdict_rows import costs_of, summary_from, verdict_values
 
-if TYPE_CHECKING:
-    from grader_service.store.leases import Claim
-
 _REHEARSED = (
     "it ran on a device without a GPU: a rehearsal cannot take the place of an official verdict; retry it when a GPU "
     "is ready"
 )
 
 
-def hold_batch(connection: Connection, claim: "Claim") -> bool:
+def hold_batch(connection: Connection, claim: Claim) -> bool:
     """Keeps a run's batch from being paused or ended until the transaction ends; whether its item needs the run still.
 
     Call it before anything is written: operators lock a batch before its runs and items.
@@ -67,7 +64,7 @@ def spend(connection: Connection, run_id: str, item_id: int | None) -> None:
     )
 
 
-def run_judged(connection: Connection, claim: "Claim", verdict: Verdict, seen: Mapping[str, str]) -> None:
+def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Mapping[str, str]) -> None:
     """Stages the verdict of an item's run. A run whose item was given up meanwhile leaves its verdict behind."""
     item = connection.execute(
         select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
@@ -113,7 +110,7 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict, seen: M
     )
 
 
-def requeued(connection: Connection, claim: "Claim") -> None:
+def requeued(connection: Connection, claim: Claim) -> None:
     """An item's run waits again; where its batch, which is held, does not go on it is taken back.
 
     Call it after the run was written.
@@ -141,7 +138,7 @@ def requeued(connection: Connection, claim: "Claim") -> None:
     )
 
 
-def run_failed(connection: Connection, claim: "Claim", error: str, *, dead_lettered: bool) -> None:
+def run_failed(connection: Connection, claim: Claim, error: str, *, dead_lettered: bool) -> None:
     """An infrastructure failure in an item's run; dead-lettered ones wait for an operator."""
     if claim.stage == "run":
         spend(connection, claim.run_id, claim.item_id)

@@ -13,11 +13,12 @@ from grader_service.model.review import Reviews
 from grader_service.model.verdict import Mode, Status, Verdict
 from grader_service.model.verdict_summary import summary_of
 from grader_service.store import regrade_items
+from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.fairness import charge, held_s, stand_behind
-from grader_service.store.leases import Claim, held
+from grader_service.store.leases import held
 from grader_service.store.noting import note_blobs
 from grader_service.store.outbox import enqueue
 from grader_service.store.review_cases import open_cases

@@ -8,9 +8,10 @@ from sqlalchemy import ColumnElement, Row, and_, or_, select, update
 
 from grader_service.retry_policy import RetryPolicy
 from grader_service.store import devices
+from grader_service.store.claims import Claim, Stage
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.leases import Claim, Stage, settle_failure
+from grader_service.store.leases import settle_failure
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import hold_batches
 from grader_service.store.tables import Purpose, RunRow, RunState, written

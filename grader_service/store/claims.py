@@ -1,0 +1,27 @@
+"""What a worker holds while it works on a run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grader_service.store.tables import Purpose
+
+Stage = Literal["run", "judge"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to work on a run, until its lease ends or somebody claims it anew."""
+
+    run_id: str
+    submission_id: str
+    stage: Stage
+    fence: int
+    owner: str
+    attempts: int
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    item_id: int | None = None
+    """The item of a re-grade that the run serves."""
+    cancelled: str | None = None
+    """Why an operator cancelled it."""
+    purpose: Purpose = "live"
