@@ -11,6 +11,7 @@ from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdic
 from grader_service.report import deciding, delivered, formats, words
 from grader_service.report.audience import Audience
 from grader_service.report.changes import NOT_REACHED, Attempt, reached, since
+from grader_service.report.drawing import stacked
 from grader_service.report.once import decisive, told_once
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
@@ -94,6 +95,7 @@ def _environment() -> Environment:
         "problem": delivered.problem,
         "refusals": delivered.refusals,
         "rule": deciding.rule,
+        "stacked": stacked,
         "details_json": formats.details_json,
     }
     environment.filters |= {

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse
 
 from grader_service.model.base import neutralise
 from grader_service.report import formats, words
+from grader_service.report.drawing import stacked
 from grader_service.store import reviews
 from grader_service.store.engine import StoreUnavailable
 from grader_service.web.access import Role, Source, Visitor
@@ -86,7 +87,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"marks": words.MARKS, "static": _static, "link": link}
+    made.globals |= {"marks": words.MARKS, "static": _static, "link": link, "stacked": stacked}
     made.filters |= {
         "ago": ago,
         "count": count,

@@ -2,14 +2,14 @@
 
 import math
 import re
+from importlib.resources import files
+from itertools import pairwise
 
 import pytest
 
-from grader_service.report import plots
-from grader_service.report.plots import rate_plot, ratio_plot
-from grader_service.report.scales import Span, decade_ticks, even_ticks, ratio_span, ratio_ticks
+from grader_service.report.drawing import Span, even_ticks, log_ticks
+from grader_service.report.plots import MARKERS, rate_plot, ratio_plot, ratio_span
 from grader_service.report.shown import MOST_ROWS, shown
-from grader_service.report.svg import Paint
 from tests.report.factories import block, decision, lost_arm, many_blocks, measurement, one_block, spoiled, verdict
 from tests.report.page import Page
 
@@ -40,21 +40,27 @@ def test_left_out_blocks_have_no_value():
     assert "9.50×" not in texts
 
 
-def test_colours_and_fonts_are_the_pages():
-    """No colour is fixed in a plot: each is a variable that light, dark and print set; no font is named to look for."""
-    for svg in (ratio_plot(shown(spoiled())), rate_plot(shown(lost_arm()))):
-        assert not re.search(r"#[0-9a-fA-F]{3,8}\b(?!\))", re.sub(r'href="#[^"]*"', "", svg))
-        used = set(re.findall(r"var\((--[\w-]+)\)", svg))
-        assert used <= {paint.variable for paint in Paint}
-        assert "--ink" in used
-        assert "font-family" not in svg
+@pytest.mark.parametrize("case", [spoiled, lost_arm, one_block])
+def test_colours_and_fonts_are_the_pages(case):
+    """No colour, font or style is fixed in a plot: light, dark and print set them by class."""
+    for svg in (ratio_plot(shown(case())), rate_plot(shown(case()))):
+        assert not re.search(r"#[0-9a-fA-F]{3,8}\b", svg)
+        assert not re.search(r"(?:style|fill|stroke|font-\w+)=", svg)
+        assert all("class" in element.attributes for element in Page(svg).elements if element.tag in {"path", "text"})
 
 
-def test_every_colour_variable_is_set(rendered):
-    """The style sheet sets each variable that a plot uses."""
-    html = rendered("official")
-    for paint in Paint:
-        assert f"{paint.variable}:" in html
+def test_style_sheet_paints_every_class():
+    """Each class of a line or shape has a rule, and each rule takes its colours from variables of the page."""
+    css = (files("grader_service.report") / "templates" / "report.css").read_text()
+    rules = dict(re.findall(r"^(\.(?:plot|arm-)[^{]*) \{([^}]*)\}", css, re.MULTILINE))
+    variables = set(re.findall(r"(--[\w-]+): #", css)) | {"--arm"}
+    for rule in rules.values():
+        assert not re.search(r"(?:fill|stroke): (?!var|none)", rule)
+        assert set(re.findall(r"var\((--[\w-]+)\)", rule)) <= variables
+    ruled = {name for selector in rules for name in re.findall(r"\.([\w-]+)", selector)}
+    for svg in (ratio_plot(shown(spoiled())), rate_plot(shown(spoiled()))):
+        for element in Page(svg).all("path"):
+            assert set(element.attributes["class"].split()) <= ruled
 
 
 def test_span_holds_blocks_threshold_and_interval():
@@ -81,7 +87,7 @@ def test_wide_interval_does_not_stretch_the_axis():
 def test_ticks_are_round_few_and_inside(low, factor):
     """Two to eight ticks, inside the span, whatever its width."""
     span = Span(low, low * factor)
-    ticks = ratio_ticks(span)
+    ticks = log_ticks(span)
     assert 2 <= len(ticks) <= 8
     assert all(span.low <= tick <= span.high * (1 + 1e-9) for tick in ticks)
     assert ticks == sorted(set(ticks))
@@ -90,8 +96,8 @@ def test_ticks_are_round_few_and_inside(low, factor):
 def test_tick_values():
     """Ticks that a reader expects."""
     assert even_ticks(Span(0, 900)) == [0, 200, 400, 600, 800]
-    assert ratio_ticks(Span(1.08, 1.52)) == [1.1, 1.2, 1.3, 1.4, 1.5]
-    assert decade_ticks(Span(0.9, 150)) == [1, 2, 5, 10, 20, 50, 100]
+    assert log_ticks(Span(1.08, 1.52)) == [1.1, 1.2, 1.3, 1.4, 1.5]
+    assert log_ticks(Span(0.9, 150)) == [1, 2, 5, 10, 20, 50, 100]
 
 
 def test_rates_far_apart_take_a_log_axis():
@@ -128,9 +134,13 @@ def test_absurd_ratios_do_not_break_the_plot():
     blocks = (block(0, log_ratio=50.0), block(1, log_ratio=-50.0))
     seen = shown(verdict(checks=(), measurement=measurement(blocks=blocks, decision=None)))
     assert all(math.isfinite(row.ratio) and row.ratio > 0 for row in seen.rows)
-    assert "e+21" in ratio_plot(seen)
+    drawn = ratio_plot(seen)
+    assert "e+21" in drawn
+    ticks = [element for element in Page(drawn).all("text") if "e-" in element.text and "×" not in element.text]
+    places = [float(element.attributes["x"]) for element in ticks]
+    assert all(right - left > 40 for left, right in pairwise(places)), "labels of ticks overlap"
 
 
 def test_markers_differ_in_shape():
     """Arms differ by more than colour."""
-    assert len(set(plots._MARKERS.values())) == 4
+    assert len(set(MARKERS.values())) == 4
