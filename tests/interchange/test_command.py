@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 from grader_service.cli.app import app
 from grader_service.errors import UsageError
 from grader_service.interchange.gradescope import GradescopeResults
-from grader_service.interchange.junit_schema import violations
 from grader_service.interchange.prairielearn import PrairieLearnResults
 from grader_service.signing import Signer
 from tests.command_line import grader
 from tests.interchange.corpus import CORPUS, as_lines
+from tests.interchange.junit_schema import violations
 from tests.levels.parts import ROOT
 from tests.report.factories import rehearsed, verdict
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader_service.interchange.junit import junit
-from grader_service.interchange.junit_schema import violations
 from grader_service.interchange.text import plain
 from grader_service.model.verdict import Outcome, Status
 from tests.interchange.corpus import CANARY, CORPUS, any_verdicts, may_hold_a_grade
+from tests.interchange.junit_schema import violations
 from tests.report.factories import ALL_HOSTILE, PRINTED, check, verdict
 
 KINDS = {
