@@ -56,7 +56,7 @@ def find_gpus(nvml: Any = None) -> list[Gpu]:
     does not answer.
 
     Args:
-        nvml: the driver's library, as pynvml or `grader_service.gpu.nvml_memory` offers it; pynvml where None is given.
+        nvml: the driver's library, as pynvml offers it; pynvml where None is given.
     """
     found: list[Gpu] = []
     with _driver(nvml) as asked:

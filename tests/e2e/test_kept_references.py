@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from checks.registry import Registry
-from grader_service.gpu.memory import InMemoryGpu
 from grader_service.grading import graph_timing
 from grader_service.grading.interference import interference_monitor_with
 from grader_service.grading.kept_references import LEAST_LEARNERS, KeptReferences
@@ -22,6 +21,7 @@ from grader_service.model.evidence import Need, PodRole, RunPlan
 from grader_service.model.measurement import Arm
 from sandbox.process_runner import ProcessRunner
 from tests.e2e.submissions import COMMON, GRAPH
+from tests.gpu.memory import InMemoryGpu
 from tests.hand_clock import HandClock
 
 # Far from any ratio that a host shows: the first is a glaring pass everywhere, the second a glaring failure.

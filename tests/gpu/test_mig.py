@@ -7,11 +7,11 @@ import pytest
 
 from grader_service.gpu.monitor import GpuGone
 from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from grader_service.gpu.poll import GpuPoll
 from grader_service.gpu.steward import GpuUnfit, Steward
 from grader_service.grading.gpu_watch import GpuWatch
 from grader_service.host import Gpu, Mig, driver_gpus, find_gpus
+from tests.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from grader_service.gpu.monitor import GpuGone
 from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryNvml
+from tests.gpu.nvml_memory import InMemoryCard, InMemoryNvml
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import inspect
 import pynvml
 import pytest
 
-from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
+from tests.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 
 REFUSED_TO_INSTANCES = (
     "nvmlDeviceGetUtilizationRates",

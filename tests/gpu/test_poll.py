@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.monitor import GpuGone
 from grader_service.gpu.poll import GpuPoll
+from tests.gpu.memory import InMemoryGpu
 from tests.waiting import wait_for
 
 

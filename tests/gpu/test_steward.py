@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.steward import GpuUnfit, Steward
 from grader_service.gpu.xid import APPLICATION
+from tests.gpu.memory import InMemoryGpu
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.monitor import GpuGone
 from grader_service.gpu.poll import GpuPoll
 from grader_service.grading.arms import ArmLost, Pace
@@ -14,6 +13,7 @@ from grader_service.grading.interference import InterferenceMonitor, interferenc
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, KeptReference, Window
+from tests.gpu.memory import InMemoryGpu
 from tests.grading.scripted_host import ScriptedHost
 from tests.grading.test_comparison import FAIR
 

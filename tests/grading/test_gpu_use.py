@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.monitor import Utilisation
 from grader_service.gpu.poll import GpuPoll, Sample
 from grader_service.grading import tiers
@@ -14,6 +13,7 @@ from grader_service.grading.interference import InterferenceMonitor
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm
+from tests.gpu.memory import InMemoryGpu
 from tests.grading.scripted_host import ScriptedHost
 from tests.grading.test_blocks import SETTLED, SteadyArm
 from tests.waiting import wait_for

@@ -17,9 +17,7 @@ import pytest
 
 from grader_service import wiring
 from grader_service.errors import ConfigurationError, NotBegun, SandboxUnavailable
-from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from grader_service.gpu.steward import Steward
 from grader_service.grading.progress import Silent
 from grader_service.host import Gpu, find_gpus
@@ -39,6 +37,8 @@ from grader_service.store.results import load_evidence
 from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow
 from tests.command_line import grader
+from tests.gpu.memory import InMemoryGpu
+from tests.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from tests.service.harness import QUICK, SLOW
 from tests.store.threads import at_once
 from tests.waiting import wait_for

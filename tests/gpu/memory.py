@@ -1,4 +1,4 @@
-"""A GPU that exists in memory only: for tests, simulations and hosts without one. Its faults are set by hand."""
+"""A GPU that exists in memory only. Its faults are set by hand."""
 
 from dataclasses import dataclass, field
 
