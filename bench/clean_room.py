@@ -25,7 +25,7 @@ from grader_service.grading import clean_room, trusted_pod
 from grader_service.grading.arms import ArmLost
 from grader_service.grading.learner import Found
 from grader_service.held_out.plan import new_seed, plan_shard
-from grader_service.held_out.shards import make_shard
+from grader_service.held_out.shards import begin_shard
 from grader_service.host import total_memory_mib, usable_cpus
 from grader_service.settings import Settings
 from sandbox.api import PodRole, PodSpec, SpaceLimits
@@ -120,7 +120,7 @@ def main() -> None:
         settings = Settings(state_dir=Path(folder), sandbox=options.sandbox)
         runner = wiring.open_sandbox(settings, wiring.chosen_gpu(settings) if options.device == "cuda" else None)
         with runner.open_run("bench", SpaceLimits(1024, 100_000, 512)) as space:
-            names = make_shard(plan_shard(new_seed(), (), options.images), space.shards_dir)
+            names = begin_shard(plan_shard(new_seed(), (), options.images), space.shards_dir).names()
             files = [f"{space.paths.shards}/{name}" for name in names]
             live = Live(space.shards_dir, Path(folder, "graph"), options.device, cpus)
             data = Path(folder, "graph").read_bytes()

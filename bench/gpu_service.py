@@ -20,7 +20,7 @@ from grader_service import wiring
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
 from grader_service.service.gate import DeviceGate
-from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import run_next
 from grader_service.settings import Settings
@@ -87,7 +87,7 @@ def main() -> int:
                 "steps": steps,
             }
             started = time.monotonic()
-            taken = receive(intake, message, "live", None)
+            taken = receive_all(intake, [(message, None)], "live")[0]
             end = run_next(runner)
             verdict = judge_next(judge)
             print(f"\n{name}: {taken.kind}, run {end.value}, {time.monotonic() - started:.1f} s")

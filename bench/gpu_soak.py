@@ -39,7 +39,7 @@ from grader_service.gpu.nvml import NvmlGpu
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
-from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
@@ -160,7 +160,7 @@ def soak(settings: Settings, minutes: float, seed: int, save: Path | None) -> in
             "artifact": {"filename": kind.filename, "inline": base64.b64encode(kind.data).decode()},
             "steps": list(kind.steps),
         }
-        assert receive(intake, message, "live", None).kind == "accepted"
+        assert receive_all(intake, [(message, None)], "live")[0].kind == "accepted"
         fault = killer.strike()
         verdict, ends = until_judged(runner, judge)
         found.append(

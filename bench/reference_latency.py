@@ -31,7 +31,7 @@ from grader_service.host import Gpu
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Provenance
 from grader_service.service.gate import DeviceGate
-from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd, RunnerDeps, removal, run_next
@@ -137,7 +137,7 @@ def grade(intake: IntakeDeps, runner: RunnerDeps, judge: JudgeDeps, name: str, p
         "lab": "dali-pipelines",
         "artifact": {"filename": path.name, "inline": base64.b64encode(path.read_bytes()).decode()},
     }
-    assert receive(intake, message, "live", None).kind == "accepted"
+    assert receive_all(intake, [(message, None)], "live")[0].kind == "accepted"
     since = time.monotonic()
     with removal() as afterwards:
         assert run_next(runner, afterwards) is RunEnd.STORED

@@ -36,7 +36,7 @@ from grader_service import wiring
 from grader_service.grading.progress import Progress, Silent
 from grader_service.host import find_gpus
 from grader_service.model.verdict import Verdict
-from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.settings import Settings
@@ -233,7 +233,7 @@ class Host:
             "lab": "dali-pipelines",
             "artifact": {"filename": SUBMISSION.name, "inline": self._content},
         }
-        if (taken := receive(self._intake, message, "live", None)).kind != "accepted":
+        if (taken := receive_all(self._intake, [(message, None)], "live")[0]).kind != "accepted":
             raise SystemExit(f"a submission was {taken.kind}")
 
     def _judged(self, verdicts: dict[str, Verdict]) -> bool:

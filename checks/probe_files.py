@@ -71,10 +71,6 @@ class ProbeFiles:
         self._folders = tuple(folders)
         self._read: dict[str, ProbeFile] = {}
 
-    def ids(self) -> list[str]:
-        """Names of every installed probe."""
-        return self._declared.names()
-
     def load(self, probe_id: str) -> ProbeFile:
         """One probe's source and what it says about itself.
 

@@ -6,24 +6,16 @@ from collections.abc import Sequence
 _SIDE_TOLERANCE = 0.1
 """Sides may differ by this share: what a crop is rounded to is no difference in work."""
 _CHANNELS = (1, 3, 4)
-_BYTES = {
-    "UINT8": 1, "INT8": 1, "BOOL": 1, "FLOAT16": 2, "INT16": 2, "UINT16": 2, "FLOAT": 4, "INT32": 4, "UINT32": 4,
-    "FLOAT64": 8, "INT64": 8, "UINT64": 8,
-}  # fmt: skip
 
 
-def geometry_difference(
-    dali_shape: Sequence[int], dali_dtype: str, loader_shape: Sequence[int], loader_dtype: str = ""
-) -> str | None:
-    """In words, how the batches of the two sides differ in image size, channels or bytes; None when they do not.
+def geometry_difference(dali_shape: Sequence[int], loader_shape: Sequence[int]) -> str | None:
+    """In words, how the batches of the two sides differ in image size or channels; None when they do not.
 
     Batch size and the order of the axes make no difference; sides may differ by a tenth.
 
     Args:
         dali_shape: of the DALI batch, `[N, H, W, C]` or `[N, C, H, W]`.
-        dali_dtype: DALI's name of its type, such as `FLOAT`.
         loader_shape: of the learner's loader's image batch, a claim; nothing is said unless it has four dimensions.
-        loader_dtype: torch's name of its type, such as `torch.float32`; empty when unknown.
     """
     if len(dali_shape) != 4 or len(loader_shape) != 4 or 0 in (*dali_shape, *loader_shape):
         return None
@@ -37,9 +29,6 @@ def geometry_difference(
         )
     if ours[2] != theirs[2]:
         told.append(f"DALI delivers {ours[2]} channels and your DataLoader {theirs[2]}")
-    sizes = _BYTES.get(dali_dtype), _BYTES.get(_dali_name(loader_dtype))
-    if None not in sizes and sizes[0] != sizes[1]:
-        told.append(f"DALI delivers {dali_dtype} values and your DataLoader {_dali_name(loader_dtype)}")
     return "; ".join(told) or None
 
 
@@ -52,8 +41,3 @@ def height_width_channels(image: Sequence[int]) -> tuple[int, int, int]:
     """Lengths of these axes."""
     height, width, channels = (image[axis] for axis in image_axes(image))
     return height, width, channels
-
-
-def _dali_name(dtype: str) -> str:
-    name = dtype.rpartition(".")[2].upper()
-    return {"FLOAT32": "FLOAT", "HALF": "FLOAT16", "DOUBLE": "FLOAT64"}.get(name, name)

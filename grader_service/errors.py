@@ -45,17 +45,15 @@ class SubmissionRejected(GraderError):
     Args:
         code: stable machine-readable reason, such as `archive.traversal`.
         feedback: what was expected, what came and what to do, for the learner.
-        details: further facts for staff.
     """
 
     audience: ClassVar[Audience] = "learner"
     exit_code: ClassVar[int] = 5
 
-    def __init__(self, code: str, feedback: str, details: dict[str, str | int] | None = None) -> None:
+    def __init__(self, code: str, feedback: str) -> None:
         super().__init__(f"{code}: {feedback}")
         self.code = code
         self.feedback = feedback
-        self.details = details or {}
 
 
 class InfrastructureError(GraderError):

@@ -11,7 +11,7 @@ from grader_service.model.base import neutralise
 _LONGEST = 2000
 
 
-def configure_logs(role: str, *, level: int = logging.INFO) -> None:
+def configure_logs(role: str) -> None:
     """Routes structlog and the standard library's loggers into the same JSON lines."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -21,7 +21,7 @@ def configure_logs(role: str, *, level: int = logging.INFO) -> None:
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )

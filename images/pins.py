@@ -96,11 +96,6 @@ def write(pins: Mapping[str, Pin], lock: Path = LOCK, root: Path = ROOT) -> list
     return changed
 
 
-def stale(pins: Mapping[str, Pin], root: Path = ROOT) -> list[str]:
-    """The files in which a reference is not that of the lock."""
-    return [name for name in USERS if _with_references(text := (root / name).read_text(), pins) != text]
-
-
 def _with_references(text: str, pins: Mapping[str, Pin]) -> str:
     for pin in pins.values():
         # A tag here begins as a version does; redis:6379 in an address does not.

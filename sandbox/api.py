@@ -2,7 +2,7 @@
 
 A runner opens one *run space* per submission (folders and scratch volumes that go away with it) and starts *pods* in
 it. Whatever happens inside a pod is a value (`Ending`); only `SandboxUnavailable` is raised, and it is always ours.
-`sandbox.conformance` states the behaviour that every runner must show.
+`tests/sandbox/conformance.py` states the behaviour that every runner must show.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,5 @@
 """Delivers the guest package into a run's folder: the runner copies these files and never imports them."""
 
-import hashlib
 import os
 import py_compile
 import tempfile
@@ -30,16 +29,6 @@ def install_guest_code(folder: Path) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             os.fchmod(descriptor, 0o644)
-
-
-def guest_digest() -> str:
-    """SHA-256 over the names and bytes of the guest's files, hexadecimal."""
-    digest = hashlib.sha256()
-    for path in sorted(GUEST_SOURCE.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(GUEST_SOURCE)}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
 
 
 @cache

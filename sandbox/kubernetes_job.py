@@ -20,7 +20,7 @@ _SHORTEST_S = 0.05
 _LONGEST_S = 0.5
 
 
-def wait_for_start(cluster: Cluster, name: str, patience_s: float | None = None) -> Document:
+def wait_for_start(cluster: Cluster, name: str) -> Document:
     """The pod of Job `name` as soon as its container runs or has run.
 
     Raises:
@@ -35,10 +35,9 @@ def wait_for_start(cluster: Cluster, name: str, patience_s: float | None = None)
                 raise SandboxUnavailable(f"pod {name} cannot start: {problem}")
         return any(container_state(pod, "running") or container_state(pod, "terminated") for pod in seen)
 
-    patience_s = START_S if patience_s is None else patience_s
-    if not _wait(started, patience_s):
+    if not _wait(started, START_S):
         why = why_pending(seen[0] if seen else None)
-        raise SandboxUnavailable(f"expected pod {name} to run within {patience_s:g} s, and it does not: {why}")
+        raise SandboxUnavailable(f"expected pod {name} to run within {START_S:g} s, and it does not: {why}")
     return seen[0]
 
 

@@ -15,7 +15,7 @@ from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reviewing import Reviewing
 from grader_service.signing import KeySigner
 from grader_service.store import acceptance, leases, results
-from grader_service.store.acceptance import IntakeLimits, Waiter
+from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter
 from grader_service.store.review_tables import ReviewDecisionRow
 from grader_service.store.tables import VerdictRow
 from tests.factories import a_discovery, a_run, an_evidence
@@ -117,7 +117,7 @@ def handed_in(judge, number=1, first="perhaps", second="good", **changes):
     submission = a_submission(number, lab=LAB, **changes)
     waiter = Waiter(f"task-{number}", "lab-platform", "lab.verdict_ready")
     plan = RunPlan(needs=(Need.DISCOVERY,))
-    acceptance.accept(judge.store, submission, plan, "live", waiter, IntakeLimits(), "test")
+    acceptance.accept_all(judge.store, [Arrival(submission, plan, "live", waiter)], IntakeLimits(), "test")
     run = leases.claim(judge.store, "run", "runner", 60)
     lists = {"where_dali_wins": (first, 'é "is" text'), "where_dali_loses": (second,)}
     found = a_discovery(**{name: TextList(status="present", items=items) for name, items in lists.items()})

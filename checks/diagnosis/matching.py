@@ -32,11 +32,6 @@ def diagnose(exception: LearnerException) -> Diagnosis | None:
     return None
 
 
-def matches(row: Row, exception: LearnerException) -> bool:
-    """Whether a row alone fits an exception."""
-    return _values(row, read(exception)) is not None
-
-
 def fill(row: Row, values: dict[str, str], seen: Seen | None = None) -> Diagnosis:
     """A diagnosis with the row's texts, in which each `{name}` stands for a value; unknown ones are empty."""
     shown = defaultdict(str, {name: shorten(value) for name, value in values.items()})

@@ -182,7 +182,7 @@ def _looked_at(loader: LoaderFacts, sides: Context, cores: int, min_workers: int
         text = f"its batch size is {loader.batch_size}, and that of your DALI pipeline {size}"
         yield _Looked("batch_size", loader.batch_size != size, text, "Use one for both:", f"batch_size={size}")
     if shape is not None and len(shape) == 4 and batch is not None:
-        text = geometry_difference(batch.shape, batch.dtype, shape) or ""
+        text = geometry_difference(batch.shape, shape) or ""
         yield _Looked("geometry", bool(text), text, "Deliver images of one size and as many channels on both sides.")
     if graph is None or "gpu" in graph.output_devices:  # unknown graphs are taken to deliver on the GPU
         text = "it has pin_memory=False, so every copy to the GPU waits"

@@ -6,7 +6,6 @@ such runs, so that a few changed words do not hide it. Translated copies are not
 """
 
 import re
-from collections.abc import Collection
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -42,9 +41,9 @@ def runs(text: str) -> list[int]:
     ]
 
 
-def is_copied(text: str, known: Collection[int] | None = None) -> bool:
+def is_copied(text: str) -> bool:
     """Whether most of the text stands in the fingerprinted pages."""
-    known = fingerprints() if known is None else known
+    known = fingerprints()
     hashed = runs(text)
     words = len(hashed) + RUN - 1
     found = [number for number, value in enumerate(hashed) if value in known]

@@ -192,7 +192,7 @@ def _batch(context: Context) -> _Causes:
     batch, shape = context.batch, context.loader_shape
     if batch is None or shape is None:
         return
-    if (difference := geometry_difference(batch.shape, batch.dtype, shape)) is not None:
+    if (difference := geometry_difference(batch.shape, shape)) is not None:
         yield (
             "unequal_output",
             f"The two sides do not deliver the same: {difference}.",

@@ -6,7 +6,6 @@ from checks.authoring.target import load_target
 from grader_service.authoring.controls import examine_controls
 from grader_service.errors import ConfigurationError
 from grader_service.grading.progress import Progress, Silent
-from sandbox.api import SandboxRunner
 
 
 def conform(
@@ -14,7 +13,6 @@ def conform(
     *,
     accept: bool = False,
     controls: bool = True,
-    runner: SandboxRunner | None = None,
     progress: Progress | None = None,
 ) -> Conformance:
     """Looks at every property of one check.
@@ -22,8 +20,7 @@ def conform(
     Args:
         target_text: as `checks.authoring.target.find_targets` names it.
         accept: writes what the recorded observations give now into the lock.
-        controls: whether control submissions are run, on the CPU.
-        runner: where they run; plain processes of this machine if absent.
+        controls: whether control submissions are run, on the CPU, as plain processes of this machine.
         progress: hears about stages.
 
     Raises:
@@ -43,7 +40,7 @@ def conform(
     if not controls:
         properties.append(skipped("controls", "control submissions were not run", "Leave out --skip-controls."))
     elif all(one.status != "failed" for one in properties if one.name in ("probes", "parameters")):
-        properties.append(examine_controls(target, runner=runner, progress=progress))
+        properties.append(examine_controls(target, progress=progress))
     check = target.loaded.check
     return Conformance(
         check=check.id, version=check.version, source=target.loaded.distribution, properties=tuple(properties)

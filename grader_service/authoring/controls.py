@@ -89,11 +89,7 @@ def judge_control(case: ControlCase, *, device: Device = "cpu", runner: SandboxR
 
 
 def examine_controls(
-    target: Target,
-    *,
-    device: Device = "cpu",
-    runner: SandboxRunner | None = None,
-    progress: Progress | None = None,
+    target: Target, *, runner: SandboxRunner | None = None, progress: Progress | None = None
 ) -> Property:
     """Whether every control comes out as its file says.
 
@@ -113,7 +109,7 @@ def examine_controls(
     bad = []
     for case in cases:
         progress.stage(f"control {case.name}")
-        judged = judge_control(case, device=device, runner=runner)
+        judged = judge_control(case, runner=runner)
         if judged.problem:
             bad.append(judged)
     if bad:

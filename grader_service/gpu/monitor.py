@@ -17,7 +17,6 @@ class GpuSnapshot:
     processes: tuple[int, ...]
     """Process ids with a context on it, of every user and container."""
     memory_used_mib: int
-    memory_total_mib: int
     recovery_action: str | None
     """What the driver wants done before the GPU is used again, such as `reset`; None when nothing."""
     throttled: str | None

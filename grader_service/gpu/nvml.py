@@ -58,7 +58,6 @@ class NvmlGpu:
             return GpuSnapshot(
                 processes=processes,
                 memory_used_mib=int(memory.used) >> 20,
-                memory_total_mib=int(memory.total) >> 20,
                 recovery_action=self._recovery_action(),
                 throttled=self._throttled(),
             )

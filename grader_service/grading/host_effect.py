@@ -80,7 +80,7 @@ def measure_host(
     return effect
 
 
-def host_ratio(own: TimedArm, fair: TimedArm, plan: MeasurementPlan, blocks: int = BLOCKS) -> HostEffect | None:
+def host_ratio(own: TimedArm, fair: TimedArm, plan: MeasurementPlan) -> HostEffect | None:
     """The median ratio of interleaved blocks, after one unrecorded window of each; None when an arm was lost."""
     seconds = plan.block_s * _WINDOW_SHARE
     for arm in (own, fair):
@@ -88,7 +88,7 @@ def host_ratio(own: TimedArm, fair: TimedArm, plan: MeasurementPlan, blocks: int
             if isinstance(_rate(arm, warm_up_s), ArmLost):
                 return None
     taken = []
-    for index in range(blocks):
+    for index in range(BLOCKS):
         # There and back again, so that a drift of the host's speed falls on both alike.
         order = (own, fair) if index % 2 == 0 else (fair, own)
         rates = {}

@@ -77,15 +77,6 @@ def begin_shard(plan: ShardPlan, folder: Path, *, part: range | None = None) -> 
     return Pending(plan, folder, part or range(len(plan.sizes)))
 
 
-def make_shard(plan: ShardPlan, folder: Path) -> list[str]:
-    """Makes all images of a plan and returns their paths relative to `folder`, in order.
-
-    Raises:
-        OSError: an image could not be written.
-    """
-    return begin_shard(plan, folder).names()
-
-
 def names(images: int) -> list[str]:
     """Relative paths of a shard of that many images, in order."""
     return [f"class_{index % _CLASSES}/{index:05d}.jpg" for index in range(images)]

@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 _MOST_ROUNDS = 10
+_AT_ONCE = 100
 
 
 class Unread(Exception):
@@ -53,7 +54,7 @@ class OutboxRelay:
         self._app = app
         self._most_unread = most_unread
 
-    def deliver_all(self, limit: int = 100) -> int:
+    def deliver_all(self, limit: int = _AT_ONCE) -> int:
         """Sends what is due, a thousand answers at most; returns how many Redis took.
 
         Raises:
@@ -68,17 +69,16 @@ class OutboxRelay:
                 break
         return sent
 
-    def deliver_due(self, limit: int = 100, *, verdict_id: str | None = None) -> int:
-        """Sends what is due; returns how many answers Redis took. Each may be sent twice, never not at all.
+    def deliver_due(self, *, verdict_id: str | None = None) -> int:
+        """Sends some of what is due; returns how many answers Redis took. Each may be sent twice, never not at all.
 
         Args:
-            limit: at most so many.
             verdict_id: only answers with this verdict.
 
         Raises:
             InfrastructureError: they cannot be kept in the journal, and wait.
         """
-        return self._deliver(outbox.due(self._store, limit, verdict_id=verdict_id))[0]
+        return self._deliver(outbox.due(self._store, _AT_ONCE, verdict_id=verdict_id))[0]
 
     def _deliver(self, messages: Sequence[OutboxMessage]) -> tuple[int, bool]:
         """How many of them were sent, and whether Redis was there."""

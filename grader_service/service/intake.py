@@ -88,27 +88,20 @@ class Taken:
 _Outcome = Accepted | Repeated | Refused | Taken
 
 
-def receive(deps: IntakeDeps, body: object, purpose: Purpose, task_id: str | None) -> Taken:
-    """Takes one message in. Whatever it holds, it is answered, stored or for later, and the caller can go on.
-
-    Args:
-        body: the argument `submission`, of any form.
-        purpose: from the queue on which it came.
-        task_id: the Celery task whose result shall be the verdict.
-
-    Raises:
-        InfrastructureError: the store or the artifacts' store failed; the message should come again.
-    """
-    return receive_all(deps, [(body, task_id)], purpose)[0]
-
-
 def receive_all(deps: IntakeDeps, messages: Sequence[tuple[object, str | None]], purpose: Purpose) -> list[Taken]:
-    """The same for several messages, given as (body, task id): their artifacts side by side, one transaction.
+    """Takes messages in, their artifacts side by side, in one transaction. Each is answered, stored or for later.
 
     Limits and conflicts are looked at before anything is fetched or stored, and again when the messages are accepted.
 
+    Args:
+        deps: what to work with.
+        messages: (body, task id): the argument `submission`, of any form, and the Celery task whose result shall be
+            the verdict.
+        purpose: from the queue on which they came.
+
     Raises:
-        InfrastructureError: as above; all of the messages should come again, those that were taken are known by then.
+        InfrastructureError: the store or the artifacts' store failed; all of the messages should come again, those
+            that were taken are known by then.
     """
     read: list[_Read | Refused | Taken] = [_read(deps, body, task_id) for body, task_id in messages]
     admitted: list[_Read | Refused | Taken] = _replaced(read, _Read, lambda some: _admitted(deps, some))

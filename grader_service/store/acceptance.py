@@ -74,25 +74,10 @@ class Arrival:
         return Wanted(self.submission.submission_id, content, self.submission.learner)
 
 
-def accept(
-    store: Store,
-    submission: Submission,
-    plan: RunPlan,
-    purpose: Purpose,
-    waiter: Waiter,
-    limits: IntakeLimits,
-    actor: str,
-) -> Outcome:
-    """Stores a submission and queues its run, once, however often the message comes.
-
-    Raises:
-        StoreUnavailable: the database failed; nothing was stored, and the message should come again.
-    """
-    return accept_all(store, [Arrival(submission, plan, purpose, waiter)], limits, actor)[0]
-
-
 def accept_all(store: Store, arrivals: Sequence[Arrival], limits: IntakeLimits, actor: str) -> list[Outcome]:
-    """The same for several that came together: one transaction, an outcome for each, in their order.
+    """Stores submissions and queues their runs, each once, however often its message comes.
+
+    One transaction; an outcome for each, in their order.
 
     Raises:
         StoreUnavailable: the database failed; none was stored, and the messages should come again.

@@ -228,15 +228,16 @@ class Happened:
 
 _SETTLED_S = 2.0
 """Ids are given out before their transactions end: a younger event may still be waited for by an older one."""
+_PAGE = 5000
 
 
-def events_after(store: Store, last: int, batch: int = 5000) -> Iterator[Happened]:
+def events_after(store: Store, last: int) -> Iterator[Happened]:
     """Events with greater ids that are settled, in order."""
     while True:
         with store.transaction() as connection:
-            page = events_of_age(connection, last, _SETTLED_S, batch)
+            page = events_of_age(connection, last, _SETTLED_S, _PAGE)
         yield from page
-        if len(page) < batch:
+        if len(page) < _PAGE:
             return
         last = page[-1].id
 

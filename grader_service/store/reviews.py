@@ -79,14 +79,13 @@ class CaseView:
     """What is wrong with it, for the operator: what could not be read, or why it cannot be decided."""
 
 
-def open_cases(store: Store, *, lab: str | None = None, limit: int | None = 200, offset: int = 0) -> list[Case]:
+def open_cases(store: Store, *, lab: str | None = None, limit: int | None = 200) -> list[Case]:
     """What waits, the oldest first; reads no verdict.
 
     Args:
         store: with the verdicts.
         lab: only its submissions.
         limit: at most so many; None for all.
-        offset: of the first one, for pages.
 
     Raises:
         StoreUnavailable: the database failed.
@@ -96,7 +95,7 @@ def open_cases(store: Store, *, lab: str | None = None, limit: int | None = 200,
         statement = statement.where(SubmissionRow.lab == lab)
     statement = statement.order_by(ReviewCaseRow.opened_at, ReviewCaseRow.submission_id, ReviewCaseRow.check_id)
     with store.transaction() as connection:
-        return [_case(row) for row in connection.execute(statement.limit(limit).offset(offset))]
+        return [_case(row) for row in connection.execute(statement.limit(limit))]
 
 
 def waiting(store: Store) -> tuple[int, float]:

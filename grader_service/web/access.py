@@ -20,6 +20,8 @@ _IDLE_S = 3600.0
 _SESSION_S = 10 * 3600.0
 _MOST_SESSIONS = 1000
 _MOST_ADDRESSES = 10_000
+_MOST_FAILED = 5
+_FAILED_S = 60.0
 
 
 class Role(IntEnum):
@@ -151,14 +153,14 @@ class Sessions:
 
 
 class Patience:
-    """Counts failed sign-ins by address: more than `most` within `within_s` seconds have to wait.
+    """Counts failed sign-ins by address: after 5 within a minute, it has to wait.
 
     Args:
         clock: seconds that only grow.
     """
 
-    def __init__(self, most: int = 5, within_s: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._within_s, self._clock = most, within_s, clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._failed: OrderedDict[str, deque[float]] = OrderedDict()
 
@@ -167,14 +169,14 @@ class Patience:
         now = self._clock()
         with self._lock:
             times = self._failed.get(address)
-            if times is None or len(times) < self._most:
+            if times is None or len(times) < _MOST_FAILED:
                 return 0.0
-            return max(0.0, times[0] + self._within_s - now)
+            return max(0.0, times[0] + _FAILED_S - now)
 
     def failed(self, address: str) -> None:
         """A token was wrong."""
         with self._lock:
-            self._failed.setdefault(address, deque(maxlen=self._most)).append(self._clock())
+            self._failed.setdefault(address, deque(maxlen=_MOST_FAILED)).append(self._clock())
             self._failed.move_to_end(address)
             while len(self._failed) > _MOST_ADDRESSES:
                 self._failed.popitem(last=False)

@@ -1,4 +1,4 @@
-"""A guest that does what it is told, however hostile: the other half of `sandbox.conformance`."""
+"""A guest that does what it is told, however hostile: the other half of `tests/sandbox/conformance.py`."""
 
 # ruff: noqa: ARG001 - every action takes the same two arguments
 

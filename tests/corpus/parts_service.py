@@ -17,11 +17,12 @@ from grader_service.model.verdict import Verdict
 from grader_service.retry_policy import RetryPolicy
 from grader_service.sequential_test import decide
 from grader_service.service import running
-from grader_service.service.intake import IntakeDeps, Taken, receive
+from grader_service.service.intake import IntakeDeps, Taken
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, RunnerDeps, run_next
 from tests.corpus.world import World
 from tests.factories import OpenGate, a_block, a_measurement, a_run, an_evidence, message
+from tests.receiving import receive
 
 THRESHOLD = 1.1
 _PLAN = MeasurementPlan()

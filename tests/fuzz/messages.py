@@ -12,7 +12,7 @@ from sqlalchemy import delete, select
 from checks.registry import Registry
 from grader_service.model.verdict import Verdict
 from grader_service.queue.envelope import open_envelope
-from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.intake import IntakeDeps
 from grader_service.service.message import Malformed, parse_message, reply_of, salvage
 from grader_service.signing import Signer, signed_by
 from grader_service.store.admission import IntakeLimits
@@ -21,6 +21,7 @@ from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, table_of
 from grader_service.web import forms
 from tests.fuzz.files import folder
+from tests.receiving import receive
 
 KEPT = b"print('a submission')\n"
 DIGEST = hashlib.sha256(KEPT).hexdigest()

@@ -12,7 +12,6 @@ class InMemoryGpu:
     uuid: str = "GPU-00000000-0000-0000-0000-000000000000"
     processes: list[int] = field(default_factory=list)
     memory_used_mib: int = 500
-    memory_total_mib: int = 80_000
     recovery_action: str | None = None
     throttled: str | None = None
     xids: list[int] = field(default_factory=list)
@@ -25,9 +24,7 @@ class InMemoryGpu:
         """See `GpuMonitor.snapshot`."""
         if self.gone:
             raise GpuGone(f"{self.uuid} does not answer")
-        return GpuSnapshot(
-            tuple(self.processes), self.memory_used_mib, self.memory_total_mib, self.recovery_action, self.throttled
-        )
+        return GpuSnapshot(tuple(self.processes), self.memory_used_mib, self.recovery_action, self.throttled)
 
     def utilisation(self) -> Utilisation:
         """See `GpuMonitor.utilisation`."""

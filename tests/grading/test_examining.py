@@ -9,7 +9,7 @@ import pytest
 
 from grader_service.grading.acceptance import Observed, judge
 from grader_service.held_out.plan import ShardPlan
-from grader_service.held_out.shards import make_shard
+from grader_service.held_out.shards import begin_shard
 from tests.held_out.factories import SEED
 
 pytestmark = pytest.mark.integration
@@ -22,7 +22,7 @@ SIZES = ((256, 192), (192, 256), (240, 192)) * 16
 def examined(tmp_path_factory):
     """What was found of each graph of `graphs.py`, and the plan of the reference beside it, by the graph's name."""
     folder = tmp_path_factory.mktemp("shard")
-    make_shard(ShardPlan(SEED, SIZES), folder)
+    begin_shard(ShardPlan(SEED, SIZES), folder).names()
     command = [sys.executable, "-m", "tests.grading.examining", str(folder)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
     assert ended.returncode == 0, ended.stderr

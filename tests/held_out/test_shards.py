@@ -20,7 +20,7 @@ def make(tmp_path, seed, images=24, sizes=SIZES):
     folder = tmp_path / seed[:8]
     folder.mkdir()
     plan = plan_shard(seed, sizes, images)
-    return plan, folder, shards.make_shard(plan, folder)
+    return plan, folder, shards.begin_shard(plan, folder).names()
 
 
 def digest(folder, names):
@@ -72,7 +72,7 @@ def test_seeds_do_not_repeat():
 def test_unwritable_folder_is_an_error(tmp_path):
     """A folder that is not there is our failure, and loud."""
     with pytest.raises(OSError, match="No such file"):
-        shards.make_shard(plan_shard("06" * 16, (), 2), tmp_path / "absent")
+        shards.begin_shard(plan_shard("06" * 16, (), 2), tmp_path / "absent").names()
 
 
 def test_making_goes_on_in_the_background(tmp_path, monkeypatch):
@@ -103,7 +103,7 @@ def test_errors_of_the_background_are_raised(tmp_path):
     plan = plan_shard("09" * 16, (), 4)
     (tmp_path / "class_1" / "00001.jpg").mkdir(parents=True)
     with pytest.raises(IsADirectoryError):
-        shards.make_shard(plan, tmp_path)
+        shards.begin_shard(plan, tmp_path).names()
 
 
 def test_files_hold_nothing_but_the_image(tmp_path):

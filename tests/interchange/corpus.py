@@ -83,7 +83,7 @@ def _corpus():
     found["our_fault_and_stopped"] = composed(passing, Outcome.ERROR, passing, passing, run=stopped_run())
     found["passed_without_points"] = verdict(checks=(check(score=None),))
     found["more_than_all_points"] = verdict(score=60.0)
-    link = SubmissionRejected("archive.link", "The archive holds a link; take it out.", {"staff": CANARY})
+    link = SubmissionRejected("archive.link", "The archive holds a link; take it out.")
     found["rejected"] = _without_run(verdicts.rejected, link)
     found["error"] = _without_run(verdicts.our_failure, SandboxUnavailable(CANARY))
     found["queue_full"] = verdicts.refused("lms:1", "dali-pipelines", "queue.full", "Send it again later.")

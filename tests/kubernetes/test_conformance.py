@@ -1,4 +1,4 @@
-"""The Kubernetes runner shows every behaviour of `sandbox.conformance`."""
+"""The Kubernetes runner shows every behaviour of `tests.sandbox.conformance`."""
 
 from tests.sandbox.test_conformance import EVERY
 

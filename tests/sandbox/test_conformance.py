@@ -1,4 +1,4 @@
-"""Both runners show every behaviour of `sandbox.conformance`; the process runner those that need no walls."""
+"""Both runners show every behaviour of `tests.sandbox.conformance`; the process runner those that need no walls."""
 
 import secrets
 import threading
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sandbox.conformance import BEHAVIOURS, NEEDS_ISOLATION
+from tests.sandbox.conformance import BEHAVIOURS, NEEDS_ISOLATION
 from tests.sandbox.owner import LIMITS, ask, drill
 from tests.store.threads import at_once
 

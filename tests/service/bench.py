@@ -11,7 +11,7 @@ from checks.registry import Registry
 from grader_service.model.verdict import Verdict
 from grader_service.retry_policy import RetryPolicy
 from grader_service.service.gate import Gate
-from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.intake import IntakeDeps
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, RunnerDeps, run_next
 from grader_service.signing import Signer
@@ -22,6 +22,7 @@ from sandbox.api import SandboxRunner
 from sandbox.docker_options import STATE_LABEL
 from sandbox.process_runner import ProcessRunner
 from tests.factories import OpenGate
+from tests.receiving import receive
 from tests.service.harness import AT_WORK, QUICK, a_message
 
 

@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import delete, insert, select
 
 from grader_service.labs import discovery
-from grader_service.service.intake import receive
 from grader_service.service.runner import RunEnd
 from grader_service.store import removal
 from grader_service.store.cancelling import CANCELLED, cancel
 from grader_service.store.ids import Named
 from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.tables import BlobRow
+from tests.receiving import receive
 from tests.service.harness import a_message
 
 pytestmark = pytest.mark.integration

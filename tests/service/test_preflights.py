@@ -10,7 +10,6 @@ from grader_service.model.evidence import ENOUGH_IMAGES, Evidence
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Mode, Status
 from grader_service.service import running
-from grader_service.service.intake import receive
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.message import Malformed, parse_message
 from grader_service.service.runner import RunEnd, run_next
@@ -23,6 +22,7 @@ from grader_service.web.queries import graded_lately
 from grader_service.wiring import open_store, runner_deps
 from sandbox.process_runner import ProcessRunner
 from tests.factories import a_measurement, a_run, an_evidence
+from tests.receiving import receive
 from tests.service.harness import QUICK, a_message
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ from sqlalchemy import JSON, delete, insert, literal, select, table, text, updat
 from checks.registry import Registry
 from grader_service.model.regrade import ItemState
 from grader_service.retry_policy import RetryPolicy
-from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.intake import IntakeDeps
 from grader_service.signing import Signer
 from grader_service.store import (
     dead_letters,
@@ -31,6 +31,7 @@ from grader_service.store.references import unreferenced
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, SubmissionRow, table_of
 from tests.factories import message
+from tests.receiving import receive
 from tests.regrade.deps import overwrite, read
 from tests.services.postgres_server import somebody_waits
 from tests.store.aged import OF_SUBMISSIONS, a_batch, brought_again, graded, two_graphs

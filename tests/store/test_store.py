@@ -59,7 +59,7 @@ def a_submission(number=1, *, learner="ann", sha="0", **changes):
 
 
 def accept(store, submission, purpose="live", waiter=None, limits=LIMITS):
-    return acceptance.accept(store, submission, PLAN, purpose, waiter or Waiter(), limits, "test")
+    return acceptance.accept_all(store, [Arrival(submission, PLAN, purpose, waiter or Waiter())], limits, "test")[0]
 
 
 def a_verdict(submission_id="s:1"):

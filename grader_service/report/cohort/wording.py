@@ -93,9 +93,9 @@ def percent(part: float, whole: float) -> str:
     return {"0.0%": "< 0.1%", "100.0%": "> 99.9%"}.get(shown, shown)
 
 
-def several(count: int, one: str, many: str | None = None) -> str:
+def several(count: int, one: str) -> str:
     """A count with its noun."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else one + 's'}"
 
 
 def outcome_order(outcome: str) -> int:

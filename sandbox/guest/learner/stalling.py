@@ -42,36 +42,35 @@ class StallWatch:
         """Ends it, at once or at the next look; safe to call at any time."""
         self._over = True
 
-    def _watch(self, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic) -> None:
+    def _watch(self) -> None:
         root = os.getppid()
-        before, since = activity(root), now()
+        before, since = activity(root), time.monotonic()
         while not self._over:
-            sleep(self._poll_s)
+            time.sleep(self._poll_s)
             seen = activity(root)
             if seen.cpu_s - before.cpu_s > _BUSY * self._poll_s or seen.characters != before.characters:
-                since = now()
+                since = time.monotonic()
             before = seen
-            if now() - since >= self._seconds and not self._over:
+            if time.monotonic() - since >= self._seconds and not self._over:
                 self._over = True
                 self._ring()
 
 
-def activity(root: int, proc: str = "/proc") -> Activity:
+def activity(root: int) -> Activity:
     """What all processes below this one have done so far, without this thread; of what ended meanwhile nothing.
 
     Args:
         root: process id; 0 for every process.
-        proc: where processes are found.
     """
     table: dict[int, tuple[int, int]] = {}
-    for name in os.listdir(proc):
+    for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                fields = _fields(f"{proc}/{name}/stat")
+                fields = _fields(f"/proc/{name}/stat")
                 table[int(name)] = int(fields[1]), int(fields[11]) + int(fields[12])
     below = [pid for pid in table if _is_below(pid, root, table)]
     cpu = sum(table[pid][1] for pid in below)
-    return Activity(cpu * _TICK_S - time.thread_time(), sum(_characters(pid, proc) for pid in below))
+    return Activity(cpu * _TICK_S - time.thread_time(), sum(_characters(pid) for pid in below))
 
 
 def _is_below(pid: int, root: int, table: dict[int, tuple[int, int]]) -> bool:
@@ -85,12 +84,12 @@ def _is_below(pid: int, root: int, table: dict[int, tuple[int, int]]) -> bool:
     return False
 
 
-def _characters(pid: int, proc: str) -> int:
+def _characters(pid: int) -> int:
     """Read and written by a process; of this one by all threads but this, which reads about all others."""
     if pid != os.getpid():
-        return _read_and_written(f"{proc}/{pid}/io")
+        return _read_and_written(f"/proc/{pid}/io")
     own = str(_thread.get_native_id())
-    threads = f"{proc}/{pid}/task"
+    threads = f"/proc/{pid}/task"
     return sum(_read_and_written(f"{threads}/{name}/io") for name in os.listdir(threads) if name != own)
 
 

@@ -5,10 +5,10 @@ import re
 from grader_service.regrade.exports.cells import csv_cell
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
-from grader_service.service.intake import receive
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.world import World
 from tests.factories import message
+from tests.receiving import receive
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"

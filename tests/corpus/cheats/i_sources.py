@@ -6,7 +6,6 @@ from functools import partial
 from grader_service.ingest.artifact import artifact_at
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
-from grader_service.service.intake import receive
 from tests.corpus.case import NOT_REACHED, SUBMISSION, Observed, Procedure
 from tests.corpus.cheats.h_shown import MARKUP
 from tests.corpus.parts import REFLECTIONS
@@ -14,6 +13,7 @@ from tests.corpus.parts_texts import refused_cheat, text_cheat
 from tests.corpus.world import World, seen
 from tests.factories import message
 from tests.ingest import packing
+from tests.receiving import receive
 
 NOTEBOOK = "work.ipynb"
 

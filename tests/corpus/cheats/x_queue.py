@@ -2,7 +2,6 @@
 
 from sqlalchemy.exc import IntegrityError
 
-from grader_service.service.intake import receive
 from grader_service.store.engine import Store
 from grader_service.store.leases import claim
 from tests.corpus.case import Observed, Procedure
@@ -12,6 +11,7 @@ from tests.corpus.parts_texts import refused_cheat
 from tests.corpus.world import World
 from tests.factories import message
 from tests.ingest import packing
+from tests.receiving import receive
 
 _MOST = 60
 """Submissions of one learner within an hour."""

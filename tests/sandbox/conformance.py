@@ -1,4 +1,4 @@
-"""What every runner must do, as a suite that any runner can be put through, ours or another package's.
+"""What every runner must do, as a suite that any runner can be put through.
 
     for behaviour in BEHAVIOURS:
         behaviour.check(runner)         # raises ConformanceError
