@@ -8,7 +8,15 @@ from grader_service.judging import Judged
 from grader_service.model.base import neutralise
 from grader_service.model.feedback import Feedback
 from grader_service.model.lab import LabStep
-from grader_service.model.verdict import CheckVerdict, Outcome, Status, StepVerdict
+from grader_service.model.verdict import (
+    OPTIONAL,
+    STAFF_FEEDBACK,
+    VISIBILITY,
+    CheckVerdict,
+    Outcome,
+    Status,
+    StepVerdict,
+)
 
 # What a step or a submission is called when its parts differ: the first of these that any part has.
 _WORST_FIRST = (
@@ -26,14 +34,6 @@ _STATUS = {
     Outcome.INCONCLUSIVE: Status.INCONCLUSIVE,
     Outcome.PASSED: Status.PASSED,
 }
-
-
-STAFF_FEEDBACK = "staff_feedback"
-"""Where the details hold the whole feedback that the lab keeps from learners."""
-VISIBILITY = "visibility"
-"""Where they say so: `outcome` or `hidden`."""
-OPTIONAL = "optional"
-"""Where they say that the check is advice."""
 
 _BARE = {
     Outcome.PASSED: "This check passed.",

@@ -10,7 +10,6 @@ from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Ve
 from grader_service.report.changes import NOT_REACHED
 from grader_service.report.formats import points
 from grader_service.report.words import STATUS_MEANING, STOPPED_AND_PASSED, title
-from grader_service.rubric import OPTIONAL, VISIBILITY
 
 _DECIDED = frozenset({Outcome.PASSED, Outcome.FAILED})
 _GRADING = frozenset({Status.PASSED, Status.FAILED})
@@ -65,13 +64,11 @@ def grade_of(verdict: Verdict) -> Grade | None:
 
 def shown(verdict: Verdict) -> tuple[CheckVerdict, ...]:
     """The checks that a learner's page shows: neither those that the lab hides, nor advice that could not be given."""
-    return tuple(
-        check for check in verdict.checks if check.details.get(VISIBILITY) != "hidden" and not _open_advice(check)
-    )
+    return tuple(check for check in verdict.checks if check.visibility != "hidden" and not _open_advice(check))
 
 
 def _open_advice(check: CheckVerdict) -> bool:
-    return bool(check.details.get(OPTIONAL)) and check.counted not in _DECIDED
+    return check.optional and check.counted not in _DECIDED
 
 
 def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]:

@@ -5,15 +5,21 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, ValidationError
 
 from grader_service.model.base import Code, Frozen, Identifier, LongText, Sha256, ShortText
 from grader_service.model.feedback import Feedback
-from grader_service.model.measurement import Measurement
+from grader_service.model.measurement import Decision, Measurement
 from grader_service.model.preflight import Preflight
 from grader_service.model.run_report import RunReport
 
 VERDICT_SCHEMA = "grader.verdict/v1"
+STAFF_FEEDBACK = "staff_feedback"
+"""Where a check's details hold the whole feedback that the lab keeps from learners."""
+VISIBILITY = "visibility"
+"""Where they say so: `outcome` or `hidden`."""
+OPTIONAL = "optional"
+"""Where they say that the check is advice."""
 
 
 class Outcome(StrEnum):
@@ -127,6 +133,27 @@ class CheckVerdict(Frozen):
     def told(self) -> Feedback:
         """The feedback in parts, whenever it was made."""
         return self.parts or Feedback.of(self.feedback)
+
+    @property
+    def visibility(self) -> str:
+        """What the lab shows its learners of it: `full`, `outcome` or `hidden`."""
+        return str(self.details.get(VISIBILITY) or "full")
+
+    @property
+    def optional(self) -> bool:
+        """Whether it is advice, which does not decide on its step."""
+        return bool(self.details.get(OPTIONAL))
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision on the ratio by which it graded, which may be by a threshold of its own; None where it did not.
+
+        A stored verdict may hold one of another form, which counts as none.
+        """
+        try:
+            return Decision.model_validate(self.details.get("decision"))
+        except ValidationError:
+            return None
 
 
 class StepVerdict(Frozen):

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pydantic import ValidationError
-
 from grader_service.model.measurement import Arm, Block, Decision, Measurement
 from grader_service.model.verdict import CheckVerdict, Verdict
 from grader_service.report import words
@@ -98,7 +96,7 @@ def shown(verdict: Verdict) -> Shown | None:
 
 
 def _judges_ratio(check: CheckVerdict) -> bool:
-    return check.id == "throughput_ratio" or "decision" in check.details
+    return check.id == "throughput_ratio" or check.decision is not None
 
 
 def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> tuple[Decision | None, str | None]:
@@ -108,12 +106,8 @@ def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> tuple
     do its work.
     """
     for check in checks:
-        found = check.details.get("decision")
-        if isinstance(found, dict):
-            try:
-                return Decision.model_validate(found), check.outcome.value
-            except ValidationError:
-                continue
+        if check.decision is not None:
+            return check.decision, check.outcome.value
     decision = measurement.decision
     proofs = (measurement.content, measurement.graph)
     uncounted = any(proof is not None and proof.problem is not None for proof in proofs)
