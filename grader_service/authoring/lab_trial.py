@@ -6,12 +6,12 @@ from typing import Literal
 
 from grader_service.authoring.lab_scaffold import FAILING, PASSING
 from grader_service.errors import UsageError
+from grader_service.ingest.artifact import KINDS
 from grader_service.model.base import Frozen
 from grader_service.model.lab import LabSpec
 from grader_service.model.verdict import Outcome, Status, Verdict
 from grader_service.service.pipeline import Graded
 
-_ENDINGS = (".py", ".ipynb", ".zip", ".tar", ".tar.gz", ".tgz")
 _TOOLS = ("__pycache__", "__MACOSX", "venv", "node_modules")
 """Folders in which no submission lies; nor does one in a folder or a file whose name begins with a dot."""
 
@@ -54,10 +54,10 @@ def submissions_in(folder: Path) -> list[Path]:
     found = sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file() and path.name.lower().endswith(_ENDINGS) and not any(map(_left_out, _below(path, folder)))
+        if path.is_file() and path.name.lower().endswith(tuple(KINDS)) and not any(map(_left_out, _below(path, folder)))
     )
     if not found:
-        raise UsageError(f"{folder} holds no submission; expected files that end in {', '.join(_ENDINGS)}")
+        raise UsageError(f"{folder} holds no submission; expected files that end in {', '.join(KINDS)}")
     return found
 
 

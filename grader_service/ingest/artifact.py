@@ -20,7 +20,8 @@ from grader_service.ingest.limits import IngestLimits
 from grader_service.model.base import Code, LongText, Wire
 from sandbox.frames import FrameError, FrameLimits, decode_json
 
-_KINDS = {".py": "py", ".ipynb": "ipynb", ".zip": "zip", ".tar": "tar", ".tar.gz": "tar", ".tgz": "tar"}
+KINDS = {".py": "py", ".ipynb": "ipynb", ".zip": "zip", ".tar": "tar", ".tar.gz": "tar", ".tgz": "tar"}
+"""The endings that a submission's name may have, and what each says that the file is."""
 _ANSWER = FrameLimits(json_bytes=8 << 20, depth=8, values=10_000, containers=5_000)
 """Of the child: its notebook's code has at most 6 MiB as JSON, in at most 2,000 cells."""
 # What the child inherits of our environment: its parsers see hostile bytes, and keys and tokens stay here.
@@ -82,12 +83,12 @@ def kind_of(filename: str) -> str:
         SubmissionRejected: another ending.
     """
     lowered = filename.lower()
-    for suffix, kind in sorted(_KINDS.items(), key=lambda pair: -len(pair[0])):
+    for suffix, kind in sorted(KINDS.items(), key=lambda pair: -len(pair[0])):
         if lowered.endswith(suffix):
             return kind
     raise SubmissionRejected(
         "submission.unknown_type",
-        f"{ascii(filename)[:80]} is not a kind of file that can be graded. Send one of {', '.join(sorted(_KINDS))}.",
+        f"{ascii(filename)[:80]} is not a kind of file that can be graded. Send one of {', '.join(sorted(KINDS))}.",
     )
 
 
