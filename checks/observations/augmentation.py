@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from checks.not_carried import first_words
+from checks.observations.carried import SeenGraph, training_graph
 from checks.operator_names import where
 from checks.results import Result, unverified
 from grader_service.model.base import ShortText, Wire
@@ -54,11 +55,9 @@ class Flips(NamedTuple):
     samples: int
 
 
-class AugmentedGraph(Wire):
-    """One carried graph."""
+class AugmentedGraph(SeenGraph):
+    """One carried graph, and the samples that it gave."""
 
-    name: ShortText
-    refused: Annotated[str, Field(max_length=600)]
     problem: Annotated[str, Field(max_length=600)] = ""
     random: Annotated[tuple[RandomOperator, ...], Field(max_length=32)] = ()
     operators: Count = 0
@@ -71,11 +70,6 @@ class AugmentedGraph(Wire):
     """One; empty where it did not run."""
     equal_runs: bool = False
     """Whether a second build gave the same samples, as a fixed seed makes it."""
-
-    @property
-    def is_for_validation(self) -> bool:
-        """Whether its variable says so."""
-        return any(word in self.name.lower() for word in ("val", "eval", "test"))
 
     @property
     def changes(self) -> bool:
@@ -126,10 +120,7 @@ class Augmentation(Wire):
 
     def training(self, name: str | None) -> AugmentedGraph | None:
         """The graph that the lab names, else the best candidate that is not for validation."""
-        usable = [graph for graph in self.graphs if not graph.refused]
-        if name is not None:
-            return next((graph for graph in usable if graph.name == name), None)
-        return next((graph for graph in usable if not graph.is_for_validation), usable[0] if usable else None)
+        return training_graph(self.graphs, name)
 
 
 def not_run(graph: AugmentedGraph) -> Result:

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from checks.not_carried import first_words
+from checks.observations.carried import SeenGraph, training_graph
 from checks.observations.iterating import Reader
 from checks.observations.line import Line
 from checks.results import Result, unverified
@@ -27,11 +28,9 @@ class Shards(Wire):
     numbers: Annotated[tuple[Stream | None, ...], Field(min_length=1, max_length=4)]
 
 
-class OrderedGraph(Wire):
-    """One carried graph."""
+class OrderedGraph(SeenGraph):
+    """One carried graph, and the images that came of it."""
 
-    name: ShortText
-    refused: Annotated[str, Field(max_length=600)]
     reader_name: ShortText = ""
     """A claim, as the learner's process says."""
     iterator_type: ShortText = ""
@@ -61,11 +60,6 @@ class OrderedGraph(Wire):
     def shard_id(self) -> int:
         """As the learner wrote it; 0 where it is left out."""
         return self.number("shard_id", 0)
-
-    @property
-    def is_for_validation(self) -> bool:
-        """Whether its variable says so."""
-        return any(word in self.name.lower() for word in ("val", "eval", "test"))
 
     @property
     def place(self) -> Place | None:
@@ -100,9 +94,7 @@ class Order(Wire):
 
     def training(self, name: str | None) -> OrderedGraph | None:
         """The graph that the lab names, else the best candidate that is not for validation."""
-        if name is not None:
-            return self.chosen(name)
-        return next((graph for graph in self.usable() if not graph.is_for_validation), self.chosen(None))
+        return training_graph(self.graphs, name)
 
 
 def not_told_apart(graph: OrderedGraph) -> Result:
