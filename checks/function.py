@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from checks.arguments import WHOLE, FromProbe, Taken
 from checks.codes import COMMON, GRAPH_PROBE, LEARNER_PROBE, code_problem, common, outcomes_of
 from checks.contract import Check
-from checks.own_codes import computed_codes, own_codes
+from checks.own_codes import own_codes
 from checks.own_probe import OwnProbe
 from checks.probe_files import ProbeFile
 from checks.probing import read_probe
@@ -136,13 +136,14 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         Raises:
             TypeError: one of them is computed, and none is named; or no verdict can carry it.
         """
-        if not self._named and (unread := computed_codes(self.function)):
+        own, computed = own_codes(self.function, self.word)
+        if computed and not self._named:
             raise TypeError(
-                f"the code of `{unread[0][:100]}` is computed; write it there, or name every code that it may be in "
+                f"the code of `{computed[0][:100]}` is computed; write it there, or name every code that it may be in "
                 "@check(codes={…})"
             )
         shared = (one.answers(group) for one in self._arguments for group in one.taken.codes)
-        found = common(self.word, *shared) | own_codes(self.function, self.word) | self._named
+        found = common(self.word, *shared) | own | self._named
         if problems := list(filter(None, map(code_problem, found))):
             raise TypeError(problems[0])
         return found

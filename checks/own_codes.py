@@ -26,41 +26,48 @@ _MODULES = ("checks.api", "checks.results", "checks.stopped")
 _LEAST_WORDS, _MOST_WORDS = 3, 20
 
 
-def own_codes(function: Callable[..., Any], word: str) -> dict[str, str]:
-    """Code → meaning, as `checks.contract.Check.codes` has them.
+def own_codes(function: Callable[..., Any], word: str) -> tuple[dict[str, str], list[str]]:
+    """What a check's source says of its codes.
 
     Args:
         function: a check.
         word: first word of its codes.
 
+    Returns:
+        Code → meaning, as `checks.contract.Check.codes` has them; and the calls, as source, that make results whose
+        codes are computed, which the check has to name.
+
     Raises:
         TypeError: its source cannot be read.
     """
+    answers, computed = answers_of(function)
     found: dict[str, str] = {}
-    for code, (outcomes, meaning) in answers_of(function).items():
+    for code, (outcomes, meaning) in answers.items():
         whole = code if "." in code else f"{word}.{code}"
         shared = outcomes_of(code, COMMON[code]) if code in COMMON else frozenset()
         same = code in COMMON and outcomes <= shared
         found[whole] = COMMON[code] if same else _with_outcomes(code, outcomes | shared, meaning)
-    return found
+    return found, computed
 
 
-def answers_of(function: Callable[..., Any]) -> dict[str, tuple[set[str], str]]:
+def answers_of(function: Callable[..., Any]) -> tuple[dict[str, tuple[set[str], str]], list[str]]:
     """Code as it is written, mostly a last word → the outcomes with which it comes, and what it means.
+
+    Returns:
+        That, and the calls whose codes are computed, as source.
 
     Raises:
         TypeError: its source cannot be read.
     """
     found: dict[str, tuple[set[str], str]] = {}
+    computed = []
     for call, maker, texts in _calls(function):
-        for outcome, code, meaning in _said(call, *maker, texts):
+        said = list(_said(call, *maker, texts))
+        if not said:
+            computed.append(ast.unparse(call))
+        for outcome, code, meaning in said:
             found.setdefault(code, (set(), meaning))[0].add(outcome)
-    return found
-
-
-def computed_codes(function: Callable[..., Any]) -> list[str]:
-    """The calls that make results whose codes are not written there, as source; a check has to name these codes."""
-    return [ast.unparse(call) for call, maker, texts in _calls(function) if not list(_said(call, *maker, texts))]
+    return found, computed
 
 
 def _calls(
