@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from grader_service.backup.journal import Journal
     from grader_service.backup.place import Place
     from grader_service.gpu.monitor import GpuMonitor
-    from grader_service.grading.pod_set import Device
+    from grader_service.model.base import Device
     from grader_service.service.canary import Canary
     from grader_service.service.gate import Gate
     from grader_service.service.retaining import Keeping

@@ -1,7 +1,7 @@
 """The check `cuda_batch`: the DALI iterator delivers 4-D batches of images on the GPU."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, TypedDict
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from checks.api import Advice, CleanRoom, Result, Taken, absent, check, failed, 
 from checks.listing import pipeline_named
 from checks.not_carried import no_dali, not_carried
 from checks.silent_advice import AboutBatch
+from grader_service.model.base import Device
 from grader_service.model.discovery import FirstBatch
 from grader_service.model.evidence import BatchFacts, Evidence, ServedBatch
 from grader_service.model.verdict import Tier
@@ -18,7 +19,6 @@ _NORMALISE = (
     "Write mean=[0.485 * 255, 0.456 * 255, 0.406 * 255] and std=[0.229 * 255, 0.224 * 255, 0.225 * 255] in "
     "fn.crop_mirror_normalize."
 )
-Device = Literal["cuda", "cpu"]
 
 
 def _first_batch(evidence: Evidence) -> FirstBatch | Result:

@@ -12,8 +12,8 @@ from checks.authoring.report import Property, advice, examples, failed, passed, 
 from checks.authoring.target import Target, source_of
 from grader_service.authoring.trying import judge_evidence, run_submission
 from grader_service.errors import ConfigurationError, SubmissionRejected
-from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress, Silent
+from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.verdict import Outcome
 from grader_service.raising import raised

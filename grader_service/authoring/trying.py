@@ -13,10 +13,10 @@ from checks.authoring.target import Target
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.grading.measuring import measure
-from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import execute
 from grader_service.ingest.artifact import artifact_at
+from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabSpec, LabStep, PodLimits
 from grader_service.service.run_planning import plan_run

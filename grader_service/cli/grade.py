@@ -29,7 +29,7 @@ from grader_service.report.audience import Audience
 from grader_service.settings import Settings
 
 if TYPE_CHECKING:
-    from grader_service.grading.pod_set import Device
+    from grader_service.model.base import Device
     from sandbox.api import SandboxRunner
 
 EXIT_CODES = {

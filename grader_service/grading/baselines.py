@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from grader_service.grading import arms, blocks
 from grader_service.grading.clean_room import Carried
@@ -10,6 +9,7 @@ from grader_service.grading.comparison import claims_beside, declared_settings, 
 from grader_service.grading.contradictions import Setting, corroborate
 from grader_service.grading.dialogue import awake
 from grader_service.held_out.plan import ShardPlan
+from grader_service.model.base import Device
 from grader_service.model.discovery import Discovery
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ArmReport, KeptReference, LoaderSettings, Measurement
@@ -55,9 +55,7 @@ def own_loader(
     return found
 
 
-def add_references(
-    found: Baselines, pod: Pod, carried: Carried, files: Sequence[str], device: Literal["cuda", "cpu"]
-) -> None:
+def add_references(found: Baselines, pod: Pod, carried: Carried, files: Sequence[str], device: Device) -> None:
     """Warms up the reference at the learner's declared settings and, if they differ, at fair ones.
 
     Raises:
@@ -78,7 +76,7 @@ def assemble(
     carried: Carried,
     shard: ShardPlan,
     plan: MeasurementPlan,
-    device: Literal["cuda", "cpu"],
+    device: Device,
     attempt: int,
     *,
     kept: KeptReference | None = None,

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from grader_service.errors import InfrastructureError, NotBegun
 from grader_service.grading.measuring import measure
-from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.specs import grader_lab
+from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence, Need, RunPlan
 from sandbox.api import SandboxRunner
 from sandbox.run_folder import OwnedFolder

@@ -8,7 +8,7 @@ from grader_service.grading.acceptance import Observed
 from grader_service.grading.arms import DaliArm, GraphPrepared, GraphRefusedAnswer
 from grader_service.grading.dialogue import Stopped, ask, hear, parse, trusted
 from grader_service.grading.learner import Found
-from grader_service.model.base import Wire
+from grader_service.model.base import Device, Wire
 from grader_service.model.discovery import PipelineFacts
 from grader_service.model.evidence import CleanRoom, Ending
 from sandbox.api import Pod
@@ -42,7 +42,7 @@ class Experimented(Wire):
 
 
 def carry(
-    pod: Pod, found: Found, files: Sequence[str], threads: int, device: Literal["cuda", "cpu"], *, experiments: bool
+    pod: Pod, found: Found, files: Sequence[str], threads: int, device: Device, *, experiments: bool
 ) -> Carried | CleanRoom:
     """Rebuilds the first graph that the allow-list takes and draws its first batch.
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from grader_service.model.base import Device
 from grader_service.model.measurement import REFERENCES, Arm, Corroboration, GpuUse
 
 IDLE_PERCENT = 1.0
@@ -23,7 +23,7 @@ _MOST_NOTES = 20
 class Setting:
     """What a measurement's figures are held against."""
 
-    device: Literal["cuda", "cpu"]
+    device: Device
     cpus: int
     pixels_per_image: float
     """Mean over the held-out images, at full size."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from grader_service.grading.arms import ArmLost, DaliArm, GraphRefusedAnswer, TimedArm, window_timeout_s
 from grader_service.grading.dialogue import ask, awake, parse
-from grader_service.model.base import Wire
+from grader_service.model.base import Device, Wire
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, HostBlock, HostEffect, Measurement
 from grader_service.sequential_test import allow_for_host
@@ -41,7 +41,7 @@ class Job:
     """As the clean room derived it from the learner's graph."""
     batch_size: int
     threads: int
-    device: Literal["cuda", "cpu"]
+    device: Device
 
 
 def needs_host_effect(measurement: Measurement) -> bool:

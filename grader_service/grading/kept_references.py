@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from grader_service.errors import InfrastructureError
-from grader_service.grading.pod_set import Device
 from grader_service.grading.reference_run import ReferenceTask, TimedReference, time_reference
 from grader_service.host import Gpu
+from grader_service.model.base import Device
 from grader_service.model.measurement import KeptReference, LoaderSettings
 from grader_service.retry_policy import REFERENCES
 from sandbox.api import SandboxRunner

@@ -10,7 +10,7 @@ from pydantic import Field
 from grader_service.errors import SandboxUnavailable
 from grader_service.grading.dialogue import Stopped, ask, hear, parse
 from grader_service.ingest.artifact import Prepared
-from grader_service.model.base import Wire
+from grader_service.model.base import Device, Wire
 from grader_service.model.discovery import Discovery, GraphRef
 from grader_service.model.lab import PodLimits
 from sandbox.api import GuestPaths, Pod
@@ -56,7 +56,7 @@ def discover(
     prepared: Prepared,
     paths: GuestPaths,
     limits: PodLimits,
-    device: Literal["cuda", "cpu"],
+    device: Device,
     meanwhile: Callable[[], None] | None = None,
 ) -> Found | Stopped:
     """Runs the submission once, top to bottom.

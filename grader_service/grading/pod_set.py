@@ -3,14 +3,13 @@
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
 
 from grader_service.host import Gpu, total_memory_mib, usable_cpus
+from grader_service.model.base import Device
 from grader_service.model.evidence import Need, PodRecord, PodRole
 from grader_service.model.lab import LabSpec, PodLimits
 from sandbox.api import Pod, PodSpec, RunSpace, Scratch, SpaceLimits
 
-Device = Literal["cuda", "cpu"]
 AHEAD = ("torch", "torchvision", "nvidia.dali.fn", "nvidia.dali.types")
 """What a learner's pod imports while it waits for a run that measures: two seconds of a processor, which a run that
 only reads lists would wait for in vain. None of them touches a GPU before it is used."""

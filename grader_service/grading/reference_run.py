@@ -10,11 +10,12 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.grading.arms import ReferenceArm
 from grader_service.grading.host_watch import HostWatch, processor_ticks
 from grader_service.grading.interference import interference_monitor
-from grader_service.grading.pod_set import Device, space_limits, trusted_spec
+from grader_service.grading.pod_set import space_limits, trusted_spec
 from grader_service.grading.trusted_pod import await_ready
 from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.held_out.shards import begin_shard
 from grader_service.host import Gpu, usable_cpus
+from grader_service.model.base import Device
 from grader_service.model.evidence import ImageSize, PodRole
 from grader_service.model.lab import LabSpec
 from grader_service.model.measurement import Arm, LoaderSettings, Window

@@ -15,7 +15,7 @@ from grader_service.errors import InfrastructureError, NotBegun
 from grader_service.grading import learner, live, scanning, trusted_pod
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.learner import Found
-from grader_service.grading.pod_set import Device, PodSet, end_all, space_limits
+from grader_service.grading.pod_set import PodSet, end_all, space_limits
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
 from grader_service.grading.scrubbing import Scrubber
@@ -26,6 +26,7 @@ from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.size_check import require_fits
+from grader_service.model.base import Device
 from grader_service.model.discovery import Discovery
 from grader_service.model.evidence import MAX_OUTPUT, CleanRoom, Evidence, PodRecord, RunPlan, RunRecord, Scan
 from grader_service.model.lab import LabSpec

@@ -26,7 +26,7 @@ from grader_service.grading.proof import Tally
 from grader_service.grading.proof_arm import HeldArm, ProofArm, ReferenceSender, hold_loader
 from grader_service.grading.trial_shards import TrialShards
 from grader_service.held_out.plan import MAX_IMAGES
-from grader_service.model.base import ShortText, Wire
+from grader_service.model.base import Device, ShortText, Wire
 from grader_service.model.discovery import Discovery
 from grader_service.model.evidence import CleanRoom, ImageSize, ServedBatch
 from grader_service.model.lab import MeasurementPlan
@@ -66,7 +66,7 @@ class DaliReady(Wire):
     type: ShortText
     shape: Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 20)], ...], Field(min_length=4, max_length=4)]
     dtype: ShortText
-    device: Literal["cuda", "cpu"]
+    device: Device
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Bench:
     plan: MeasurementPlan
     threshold: float
     cpus: int
-    device: Literal["cuda", "cpu"]
+    device: Device
     progress: Progress
     attempt: int = 1
     interference: InterferenceMonitor | None = None

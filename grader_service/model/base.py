@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -82,6 +82,8 @@ MAX_LONG = 8192
 LongText = Annotated[str, StringConstraints(max_length=MAX_LONG), AfterValidator(neutralise)]
 """At most 8192 characters, made safe to show."""
 
+Device = Literal["cuda", "cpu"]
+"""Where batches lie and graphs run; `cpu` in a rehearsal."""
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0)]

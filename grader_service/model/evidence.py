@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from grader_service.model.base import (
     Count,
+    Device,
     Few,
     Identifier,
     LongText,
@@ -159,7 +160,7 @@ class ServedBatch(Wire):
 
     shape: Shape
     dtype: ShortText
-    device: Literal["cuda", "cpu"]
+    device: Device
     tier: Literal["B", "C"] = "B"
     distinct: Count
     """Different new images that were proved to come, counted up to the size of a batch as all windows held to it."""
@@ -231,7 +232,7 @@ class RunRecord(Wire):
     run_id: Identifier
     grader_version: ShortText | None = None
     """Of the grader that ran it, which may be another than the one that judges; null where it did not say so yet."""
-    device: Literal["cuda", "cpu"]
+    device: Device
     sandbox: ShortText
     isolated: bool
     image: ShortText | None = None

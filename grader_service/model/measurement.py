@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from grader_service.model.base import Count, Frozen, LongText, Seconds, ShortText
+from grader_service.model.base import Count, Device, Frozen, LongText, Seconds, ShortText
 from grader_service.model.lab import MeasurementPlan
 
 ImagesPerSecond = Annotated[float, Field(gt=0)]
@@ -266,7 +266,7 @@ class Corroboration(Frozen):
 class Measurement(Frozen):
     """Everything about the timing that a person needs to believe or doubt it."""
 
-    device: Literal["cuda", "cpu"]
+    device: Device
     plan: MeasurementPlan
     """As it was run; a judge applies the same test to the same blocks, perhaps with another threshold."""
     images: Count

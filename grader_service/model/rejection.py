@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from grader_service.model.base import Code, Identifier, LongText, ShortText, Wire
+from grader_service.model.base import Code, Device, Identifier, LongText, ShortText, Wire
 
 
 class Rejection(Wire):
@@ -12,7 +12,7 @@ class Rejection(Wire):
 
     schema_id: Literal["grader.rejection/v1"] = Field(default="grader.rejection/v1", alias="schema")
     run_id: Identifier
-    device: Literal["cuda", "cpu"]
+    device: Device
     sandbox: ShortText
     isolated: bool
     code: Code

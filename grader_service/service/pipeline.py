@@ -22,11 +22,11 @@ from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.judge_process import JudgeProcess
+from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
 from grader_service.model.preflight import Preflight

@@ -12,12 +12,12 @@ import structlog
 from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable
 from grader_service.gpu.steward import Health
 from grader_service.grading.kept_references import KeptReferences
-from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import beginning
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import lab_text, read_lab
+from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence, ProbeRef, RunPlan
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask

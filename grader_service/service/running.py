@@ -7,11 +7,11 @@ from functools import partial
 from grader_service.errors import SubmissionRejected
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.measuring import measure, try_graph
-from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress
 from grader_service.grading.run import RunOutcome, execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
+from grader_service.model.base import Device
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from grader_service.grading.pod_set import Device
+from grader_service.model.base import Device
 from sandbox.docker_engine import connect_engine
 from tests.corpus import catalogue
 from tests.corpus.case import Case

@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 from checks.registry import Registry
 from grader_service.grading import learner
-from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Silent
 from grader_service.host import find_gpus
 from grader_service.ingest.artifact import Artifact, artifact_at
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
+from grader_service.model.base import Device
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
