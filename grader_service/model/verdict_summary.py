@@ -1,6 +1,7 @@
 """What a verdict says, in a few hundred bytes: enough to compare thousands without opening a single document."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -89,6 +90,19 @@ class RunSummary(BaseModel):
 
     run_s: Annotated[float, Field(ge=0)] | None = None
     measured_by: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class CohortEntry:
+    """One graded submission with the summary of the verdict in force."""
+
+    summary: VerdictSummary
+    received_at: float
+    """Seconds since 1970."""
+    submitted_at: float | None
+    """The same, by the platform's clock."""
+    filename: str
+    """As the learner named it."""
 
 
 def every_value(plan: MeasurementPlan) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, Text, case, cast, func, select
 from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Outcome, Status
-from grader_service.model.verdict_summary import CheckSummary, RunSummary, VerdictSummary
+from grader_service.model.verdict_summary import CheckSummary, CohortEntry, RunSummary, VerdictSummary
 from grader_service.store.engine import Store
 from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import PREFLIGHT, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
@@ -20,17 +20,6 @@ from grader_service.store.verdict_rows import summary_from
 _AT_ONCE = 500
 _CANDIDATES = 2000
 """Of what planning looks at, which is little of each."""
-
-
-@dataclass(frozen=True)
-class CohortEntry:
-    """One graded submission with the summary of the verdict in force."""
-
-    summary: VerdictSummary
-    received_at: float
-    """Seconds since 1970."""
-    submitted_at: float | None
-    filename: str
 
 
 @dataclass(frozen=True)

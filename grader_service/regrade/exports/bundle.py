@@ -18,8 +18,8 @@ from grader_service.interchange.choosing import held_back
 from grader_service.interchange.grades import grade_of
 from grader_service.interchange.gradescope import gradescope
 from grader_service.interchange.reading import Found, Refused, read
+from grader_service.model.verdict_summary import CohortEntry
 from grader_service.regrade.exports.cells import Cell, csv_cell
-from grader_service.regrade.exports.rows import Entry
 from grader_service.regrade.exports.targets import writing
 
 Documents = Callable[[Sequence[str]], Mapping[str, str]]
@@ -56,7 +56,7 @@ class Bundled:
 
 
 def write_bundle(
-    target: str, entries: Iterable[Entry], documents: Documents, *, allow_rehearsal: bool = False
+    target: str, entries: Iterable[CohortEntry], documents: Documents, *, allow_rehearsal: bool = False
 ) -> Bundled:
     """Writes the bundle of a cohort; a few hundred documents are in memory at once.
 
@@ -118,7 +118,7 @@ def _stays(byte: int, *, inside: bool) -> bool:
     return character in "abcdefghijklmnopqrstuvwxyz0123456789_" or (inside and character in ".-")
 
 
-def _found(entry: Entry, text: str | None, *, allow_rehearsal: bool) -> Found | Refused:
+def _found(entry: CohortEntry, text: str | None, *, allow_rehearsal: bool) -> Found | Refused:
     source = f"verdict {entry.summary.verdict_id}"
     if text is None:
         return Refused(source, "the verdict's document is not there", held_back=False)
@@ -128,7 +128,7 @@ def _found(entry: Entry, text: str | None, *, allow_rehearsal: bool) -> Found | 
     return held_back(found, allow_rehearsal=allow_rehearsal, max_score=None) or found
 
 
-def _described(entry: Entry, found: Found | Refused, name: str) -> Sequence[Cell]:
+def _described(entry: CohortEntry, found: Found | Refused, name: str) -> Sequence[Cell]:
     summary = entry.summary
     graded = isinstance(found, Found) and grade_of(found.verdict) is not None
     return (

@@ -5,12 +5,11 @@ hold several labs, and versions of them.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from grader_service.model.diff import Kind
 from grader_service.model.measurement import Arm
 from grader_service.model.regrade import Change
-from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
+from grader_service.model.verdict_summary import CheckSummary, CohortEntry, VerdictSummary
 from grader_service.regrade.exports.cells import Cell, Columns, Row, Type, moment, text
 from grader_service.regrade.filters import Paired, paired
 
@@ -61,27 +60,7 @@ BATCH_COLUMNS: Columns = {
 }
 
 
-class Entry(Protocol):
-    """A verdict in force and when its submission came; `grader_service.store.cohorts.CohortEntry` is one."""
-
-    @property
-    def summary(self) -> VerdictSummary:
-        """What the verdict says."""
-
-    @property
-    def received_at(self) -> float:
-        """Seconds since 1970."""
-
-    @property
-    def submitted_at(self) -> float | None:
-        """The same, by the platform's clock."""
-
-    @property
-    def filename(self) -> str:
-        """As the learner named it."""
-
-
-def cohort_rows(entries: Iterable[Entry]) -> Iterator[Row]:
+def cohort_rows(entries: Iterable[CohortEntry]) -> Iterator[Row]:
     """A row for each submission of a cohort."""
     for entry in entries:
         summary = entry.summary

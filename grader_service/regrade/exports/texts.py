@@ -2,14 +2,12 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from grader_service.model.verdict_summary import CohortEntry
 from grader_service.regrade.exports.bundle import Documents
-from grader_service.regrade.exports.rows import Entry
 
-AnyEntry = TypeVar("AnyEntry", bound=Entry)
 Texts = Mapping[str, Mapping[str, str]]
 """Submission id to texts: by `step/check`, and that of the whole verdict under an empty name."""
 _AT_ONCE = 200
@@ -30,14 +28,14 @@ class _Verdict(BaseModel):
     checks: tuple[_Check, ...] = ()
 
 
-def with_texts(entries: Iterable[AnyEntry], documents: Documents) -> tuple[Iterator[AnyEntry], Texts]:
+def with_texts(entries: Iterable[CohortEntry], documents: Documents) -> tuple[Iterator[CohortEntry], Texts]:
     """The entries again, and the texts of those that were just given: ask for each entry's before the next one.
 
     A submission whose document is not there, or is none, has no texts.
     """
     texts: dict[str, Mapping[str, str]] = {}
 
-    def chunks() -> Iterator[Sequence[AnyEntry]]:
+    def chunks() -> Iterator[Sequence[CohortEntry]]:
         iterator = iter(entries)
         while some := list(itertools.islice(iterator, _AT_ONCE)):
             found = documents([entry.summary.verdict_id for entry in some])

@@ -1,10 +1,9 @@
 """Verdicts as columns for the table of a page: what is said often is said once."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from grader_service.model.regrade import Change
-from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
+from grader_service.model.verdict_summary import CheckSummary, CohortEntry, VerdictSummary
 from grader_service.report.cohort.embedded_data import Words, digits, safe
 from grader_service.report.cohort.wording import ARMS
 from grader_service.report.words import title
@@ -22,26 +21,6 @@ Looked up while each entry is read, so that it may hold no more than those of it
 
 _Result = tuple[str, str, float | None, float, str | None, str]
 _Steps = tuple[tuple[str, str, float | None, float], ...]
-
-
-class Entry(Protocol):
-    """A verdict in force and how its submission came."""
-
-    @property
-    def summary(self) -> VerdictSummary:
-        """The verdict without its texts."""
-
-    @property
-    def received_at(self) -> float:
-        """Seconds since 1970."""
-
-    @property
-    def submitted_at(self) -> float | None:
-        """Seconds since 1970, as the platform said."""
-
-    @property
-    def filename(self) -> str:
-        """As the learner named it."""
 
 
 def check_name(check: CheckSummary) -> str:
@@ -164,7 +143,7 @@ class CohortColumns:
         self._feedback: dict[int, list[tuple[str, int]]] = {}
         self._left = MOST_FEEDBACK
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CohortEntry) -> None:
         """The next row."""
         self._submissions.add(entry.summary)
         self._verdicts.add(entry.summary)

@@ -15,11 +15,12 @@ from markupsafe import Markup
 
 from grader_service.model.diff import COMPARED, Diff, Kind
 from grader_service.model.regrade import Change
+from grader_service.model.verdict_summary import CohortEntry
 from grader_service.regrade.filters import kind_of
 from grader_service.report.cohort.batch_facts import batch_facts
 from grader_service.report.cohort.choices import Choices
 from grader_service.report.cohort.cohort_facts import cohort_facts
-from grader_service.report.cohort.columns import ChangeColumns, CohortColumns, Entry, Feedback
+from grader_service.report.cohort.columns import ChangeColumns, CohortColumns, Feedback
 from grader_service.report.cohort.embedded_data import packed
 from grader_service.report.cohort.environment import environment
 from grader_service.report.cohort.speed import Speeds
@@ -28,7 +29,7 @@ from grader_service.report.cohort.wording import said
 
 
 def cohort_page(
-    entries: Iterable[Entry],
+    entries: Iterable[CohortEntry],
     *,
     title: str,
     generated_at: float | None = None,

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from grader_service.model.verdict import Mode, Outcome, Status
-from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
-from grader_service.report.cohort.columns import Entry
+from grader_service.model.verdict_summary import CheckSummary, CohortEntry, VerdictSummary
 from grader_service.report.cohort.spread import Share, share
 
 SCORE_BINS = 20
@@ -80,7 +79,7 @@ class Tally:
     newest: float | None = None
     """When the youngest verdict was made."""
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CohortEntry) -> None:
         """Counts one submission."""
         summary = entry.summary
         self.submissions += 1

@@ -4,10 +4,9 @@ import random
 from dataclasses import replace
 
 from grader_service.model.verdict import Status
-from grader_service.model.verdict_summary import RateSummary, RatioSummary
+from grader_service.model.verdict_summary import CohortEntry, RateSummary, RatioSummary
 from grader_service.regrade.diff import diff_of
 from grader_service.report.cohort.pages import batch_page
-from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import CHECKS, MOMENT, a_batch, a_check, a_progress, a_summary, repeated
 
 HOSTILE = (

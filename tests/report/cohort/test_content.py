@@ -11,13 +11,12 @@ import pytest
 from grader_service.model.diff import Filter
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Outcome
-from grader_service.model.verdict_summary import RateSummary, RatioSummary
+from grader_service.model.verdict_summary import CohortEntry, RateSummary, RatioSummary
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.filters import rows_of
 from grader_service.report.cohort import columns, wording
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.cohort.selection import described
-from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_summary, pending
 from tests.report.cohort.conftest import PAGES
 from tests.report.cohort.data import HOSTILE, changes, entries, page_of, wide
