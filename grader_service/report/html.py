@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdict, Verdict
 from grader_service.report import deciding, delivered, formats, words
@@ -15,6 +15,7 @@ from grader_service.report.drawing import stacked
 from grader_service.report.once import decisive, told_once
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
+from grader_service.report.templating import environment_of
 
 _DETAILS_BUDGET = 40_000
 """Characters of staff details on one page, over all checks."""
@@ -69,14 +70,7 @@ def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attem
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("grader_service.report"),
-        autoescape=True,
-        finalize=formats.tidy,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = environment_of("grader_service.report")
     environment.globals |= {
         "marks": words.MARKS,
         "not_reached": NOT_REACHED,

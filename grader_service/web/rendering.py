@@ -8,13 +8,14 @@ from functools import cache, partial
 from importlib.resources import files
 from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from grader_service.model.base import neutralise
 from grader_service.report import formats, words
 from grader_service.report.drawing import stacked
+from grader_service.report.templating import environment_of
 from grader_service.store import reviews
 from grader_service.store.engine import StoreUnavailable
 from grader_service.web.access import Role, Source, Visitor
@@ -79,14 +80,7 @@ def _may_sign_in(request: Request, visitor: Visitor) -> bool:
 @cache
 def environment() -> Environment:
     """The templates with their filters."""
-    made = Environment(
-        loader=PackageLoader("grader_service.web"),
-        autoescape=True,
-        finalize=formats.tidy,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment_of("grader_service.web")
     made.globals |= {"marks": words.MARKS, "static": _static, "link": link, "stacked": stacked}
     made.filters |= {
         "ago": ago,

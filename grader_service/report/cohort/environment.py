@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from grader_service.model.diff import CheckDiff, FlakeRow, Transition
@@ -14,19 +14,13 @@ from grader_service.report.cohort import wording
 from grader_service.report.cohort.plots import share_bar
 from grader_service.report.cohort.spread import Share, share
 from grader_service.report.cohort.tally import CheckTally, version_order
+from grader_service.report.templating import environment_of
 
 
 @cache
 def environment() -> Environment:
     """Escapes everything; shares macros and the look with the page of one verdict."""
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("grader_service.report.cohort"), PackageLoader("grader_service.report")]),
-        autoescape=True,
-        finalize=formats.tidy,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment_of("grader_service.report.cohort", "grader_service.report")
     made.globals["marks"] = wording.MARKS
     made.filters |= {
         "arm_name": wording.arm,
