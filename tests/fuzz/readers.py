@@ -97,7 +97,7 @@ READERS = {
         Reader(
             "graph",
             "graphs:graph",
-            ("sandbox.guest.graph.wire:WireError", "sandbox.guest.graph.operators:GraphRefused"),
+            ("sandbox.guest.graph.wire:WireError", "sandbox.guest.graph.model:GraphRefused"),
         ),
         Reader("lab_toml", "stored:lab_toml"),
         Reader("lab_yaml", "stored:lab_yaml"),

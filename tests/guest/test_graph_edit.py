@@ -20,11 +20,11 @@ CARRIED = (
 
 
 def reader_of(graph: Graph) -> Operator:
-    return next(operator for operator in graph.operators if operator.name in edit.READERS)
+    return next(operator for operator in graph.operators if operator.row.role == "reader")
 
 
 def decoder_of(graph: Graph) -> Operator:
-    return next(operator for operator in graph.operators if operator.name in edit.DECODERS)
+    return next(operator for operator in graph.operators if operator.row.role == "decoder")
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_everything_turns_to_the_cpu(graphs):
 
 
 def test_operators_outside_the_list_are_refused_by_name(graphs):
-    """One operator that `operators.refusal` has a reason against refuses the graph, and the message says why."""
+    """One operator whose row has a reason against it refuses the graph, and the message says why."""
     graph = model.read(graphs["lab"])
     graph.operators.append(Operator("DumpImage"))
     assert refused(graph, r"Operator DumpImage cannot be re-run .* not among") == "operator_not_allowed"
@@ -441,7 +441,7 @@ def test_a_rehearsal_runs_no_gpu_operator(lab_child, graphs):
 def test_several_readers_read_in_one_order(lab_child, graphs, held_out):
     """Shuffling ends for all of them, in every form, and is said; one reader alone keeps it."""
     graph = model.read(graphs["two readers"])
-    readers = [operator for operator in graph.operators if operator.name in edit.READERS]
+    readers = [operator for operator in graph.operators if operator.row.role == "reader"]
     assert "shuffling" not in " ".join(edit.repoint(model.read(graphs["two readers"]), held_out, [0] * 6))
     readers[0].put(model.argument("shuffle_after_epoch", True))
     readers[1].put(model.argument("random_shuffle", True))

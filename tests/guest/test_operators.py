@@ -3,8 +3,10 @@
 import pytest
 
 from sandbox.guest.graph import operators
-from sandbox.guest.graph.operators import ALLOWED, CONTAINERS, DECODERS, KINDS, READERS
+from sandbox.guest.graph.operators import OPERATORS, row_of
 
+ALLOWED = {name for name, row in OPERATORS.items() if row.role != "container" and not row.refused}
+"""What may run in the clean room."""
 OLD = {"ArithmeticGenericOp", "MakeContiguous", "SubscriptDimCheck", "TensorSubscript"}
 """Spellings of other versions of DALI."""
 
@@ -35,12 +37,12 @@ def test_the_table_names_operators_that_dali_has(registered):
 def test_what_needs_a_gpu_is_what_dali_has_no_cpu_implementation_of(registered):
     """For every allowed name that this DALI knows."""
     known = ALLOWED & set.union(*registered.values())
-    assert {name for name in known if KINDS[name].gpu_only} == known - registered["cpu"]
+    assert {name for name in known if OPERATORS[name].gpu_only} == known - registered["cpu"]
 
 
 def test_a_neutral_operator_takes_an_image_first(lab_child):
     """Each has an input to give in place of its output."""
-    names = sorted(name for name, row in KINDS.items() if row.neutral)
+    names = sorted(name for name, row in OPERATORS.items() if row.neutral)
 
     def least_inputs():
         from nvidia.dali import backend
@@ -52,32 +54,31 @@ def test_a_neutral_operator_takes_an_image_first(lab_child):
 
 def test_every_operator_stands_once():
     """In two rows it would have the columns of one of them, and nobody would see which."""
-    names = [name for _, row in operators._TABLE for name in row.split()]
-    assert sorted(names) == sorted(KINDS)
+    names = [name for row in operators._TABLE for name in row.split()]
+    assert sorted(names) == sorted(OPERATORS)
 
 
-def test_the_sets_are_made_of_the_table():
-    """Roles part the operators that are not refused; a container is no operator that runs."""
-    roles = {name: row.role for name, row in KINDS.items()}
-    assert set(CONTAINERS) == {name for name, role in roles.items() if role == "container"}
-    assert {name: roles[name] for name in READERS | DECODERS} == {
-        **dict.fromkeys(READERS, "reader"),
-        **dict.fromkeys(DECODERS, "decoder"),
-    }
-    assert READERS | DECODERS <= ALLOWED
-    assert not ALLOWED & set(CONTAINERS)
-    assert CONTAINERS["readers___TFRecord"] == "readers.tfrecord"
-    assert {name for name in DECODERS if KINDS[name].window} == {
-        name for name in DECODERS if name.endswith(("Crop", "Slice"))
-    }
+def test_roles_are_those_of_the_names():
+    """Readers, decoders and windows as DALI calls them; an old name has a new one with the same role."""
+    assert OPERATORS["readers___TFRecord"].title == "readers.tfrecord"
+    for name, row in OPERATORS.items():
+        assert (row.role == "decoder") == ("Decoder" in name or "decoders__" in name), name
+        assert row.reads == ("readers__" in name or name.endswith("Reader")), name
+        assert row.window == (row.role == "decoder" and name.endswith(("Crop", "Slice"))), name
+        assert not row.old or "__" not in name, name
+    old = {row.role for row in OPERATORS.values() if row.old and not row.refused}
+    assert old == {row.role for row in OPERATORS.values() if not row.old} & {"reader", "container", "decoder"}
 
 
 def test_columns_do_not_contradict_each_other():
     """Only what may run is neutral or work; only decoders have windows, and only containers titles."""
-    for name, row in KINDS.items():
-        assert not (row.refused and (row.neutral or row.work or row.random or row.passes)), name
-        assert not row.window or row.role == "decoder", name
+    for name, row in OPERATORS.items():
+        assert not (row.refused and (row.neutral or row.work or row.augments or row.passes or row.mixes)), name
+        assert not row.window or (row.role == "decoder" and row.cuts), name
         assert bool(row.title) == (row.role == "container"), name
+        assert row.role == "container" or not (row.label or row.named_by), name
+        assert not row.passes or not (row.work or row.stage), name
+        assert (row.branch in ("split", "merge")) == (row.passes == "by_choice"), name
         assert not row.neutral or row.role == "operator", name
         assert row.work not in ("colour", "turn", "blur", "mirror") or row.neutral, name
 
@@ -104,6 +105,6 @@ def test_a_refusal_has_its_reason(name, words):
 
     Empty for what may be in a graph.
     """
-    assert words in operators.refusal(name)
-    assert bool(operators.refusal(name)) == bool(words)
-    assert operators.kind(f"{name} ") is None
+    assert words in row_of(name).refused
+    assert bool(row_of(name).refused) == bool(words)
+    assert f"{name} " not in OPERATORS

@@ -7,8 +7,8 @@ from the container than the images and a class number that stays beside them. He
 from collections.abc import Iterable
 
 from . import model, wire
-from .model import Argument, Edge, Graph, Operator
-from .operators import CONTAINERS, DECODERS, PASSES, GraphRefused
+from .model import Argument, Edge, Graph, GraphRefused, Operator
+from .operators import FILE_READER
 
 # What means the same to every reader of DALI. `edit.repoint` drops and reports those about shards.
 _COMMON = frozenset({
@@ -30,7 +30,7 @@ def outputs(graph: Graph, reader: Operator) -> tuple[int, int | None]:
         GraphRefused: `reader_outputs`, when the graph decodes none or several of them, or uses another one, or when
             labels steer what happens to the images.
     """
-    title = CONTAINERS[reader.name]
+    title = reader.row.title
     decoded = _decoded(graph)
     images = [index for index, edge in enumerate(reader.outputs) if edge.name in decoded]
     if len(images) != 1:
@@ -81,7 +81,7 @@ def to_file_reader(graph: Graph, reader: Operator) -> None:
     image, label = outputs(graph, reader)
     names = [reader.outputs[image].name]
     names.append(reader.outputs[label].name if label is not None else _fresh(graph, f"{names[0]} label"))
-    reader.name = "readers__File"
+    reader.name = FILE_READER
     reader.outputs = [Edge(name, "cpu", [wire.Field(_ARGUMENT_INPUT, wire.VARINT, 0)]) for name in names]
     reader.arguments = kept(reader)
     for edge in graph.outputs:
@@ -98,9 +98,9 @@ def _decoded(graph: Graph) -> set[str]:
     """Names of all edges whose content some decoder takes for an encoded image."""
     names: set[str] = set()
     for operator in reversed(graph.operators):
-        if operator.name in DECODERS:
+        if operator.row.role == "decoder":
             names |= {edge.name for edge in operator.inputs[:1]}
-        elif operator.name in PASSES and names & {edge.name for edge in operator.outputs}:
+        elif operator.row.passes and names & {edge.name for edge in operator.outputs}:
             names |= {edge.name for edge in operator.inputs if not edge.steers}
     return names
 
@@ -127,25 +127,19 @@ def _reached(graph: Graph, start: str) -> set[str]:
 
 def _is_label(reader: Operator, index: int) -> bool:
     """Whether this output, which is not the image, holds one class number per sample."""
-    title = CONTAINERS[reader.name]
-    if title == "readers.mxnet":
-        return True
-    if title == "readers.caffe":
-        return index == 1
-    if title == "readers.caffe2":
-        return index == 1 and reader.scalar("label_type") in (None, 0)
-    if title == "readers.webdataset":
+    where = reader.row.label
+    if where in ("second", "second_if_single"):
+        return index == 1 and (where == "second" or reader.scalar("label_type") in (None, 0))
+    if where == "by_extension":
         return set(_texts(reader, "ext")[index : index + 1]) <= _LABEL_EXTENSIONS
-    if title == "readers.tfrecord":
+    if where == "by_feature":
         features = _features(reader)
         return index < len(features) and features[index]
-    return False
+    return where == "others"
 
 
 def _named(reader: Operator, index: int) -> str:
-    title = CONTAINERS[reader.name]
-    argument = {"readers.webdataset": "ext", "readers.tfrecord": "feature_names"}.get(title)
-    names = _texts(reader, argument) if argument else []
+    names = _texts(reader, reader.row.named_by) if reader.row.named_by else []
     return f"'{names[index][:100]}'" if index < len(names) else f"output {index + 1}"
 
 

@@ -6,11 +6,10 @@ And everything turned to the CPU, for a rehearsal.
 from dataclasses import dataclass
 
 from . import containers, flow, model
-from .model import Edge, Graph, Operator
-from .operators import ALLOWED, CONTAINERS, DECODERS, READERS, SHAPE_READERS, GraphRefused, kind, refusal
+from .model import Edge, Graph, GraphRefused, Operator
 
-__all__ = ["ALLOWED", "DECODERS", "READERS", "Budget", "GraphRefused", "check", "cpu_twin", "prune",
-           "random_operators", "repoint", "require_cpu", "restrain", "to_cpu"]  # fmt: skip
+__all__ = ["Budget", "GraphRefused", "check", "cpu_twin", "prune", "random_operators", "repoint", "require_cpu",
+           "restrain", "to_cpu"]  # fmt: skip
 
 _SOURCES = (
     "file_root",
@@ -73,11 +72,11 @@ def _refused_origins(graph: Graph) -> dict[str, str]:
     """Name of each edge that something refused has a say in, and the operator that is the reason."""
     origins: dict[str, str] = {}
     for operator in graph.operators:
-        if operator.name in CONTAINERS:
+        if operator.row.role == "container":
             origins |= dict.fromkeys(containers.beside(graph, operator), operator.name)
             continue
         origin = next((origins[edge.name] for edge in operator.inputs if edge.name in origins), None)
-        if refusal(operator.name):
+        if operator.row.refused:
             origin = operator.name
         if origin is not None:
             origins |= dict.fromkeys((edge.name for edge in operator.outputs), origin)
@@ -91,22 +90,23 @@ def check(graph: Graph) -> None:
         GraphRefused: with the reason and what to change.
     """
     for operator in graph.operators:
-        if operator.name in CONTAINERS:
+        container = operator.row.role == "container"
+        if container:
             containers.outputs(graph, operator)
-        elif why := refusal(operator.name):
+        elif why := operator.row.refused:
             raise GraphRefused(
                 "operator_not_allowed", f"Operator {operator.name} cannot be re-run on other images: {why}."
             )
-        arguments = containers.kept(operator) if operator.name in CONTAINERS else operator.arguments
+        arguments = containers.kept(operator) if container else operator.arguments
         names = {argument.name for argument in arguments}
         if len(names) < len(arguments) or any(argument.unread is not None for argument in arguments):
             # DALI writes neither; which of two values counts must not be a matter of who reads them.
             raise GraphRefused(
                 "unreadable_graph", f"Operator {operator.name} has an argument that DALI does not write."
             )
-    if not any(operator.name in READERS or operator.name in CONTAINERS for operator in graph.operators):
+    if not any(operator.row.role in ("reader", "container") for operator in graph.operators):
         raise GraphRefused("no_reader", "The graph has no fn.readers.file, so it cannot be pointed at other images.")
-    if not any(operator.name in DECODERS for operator in graph.operators):
+    if not any(operator.row.role == "decoder" for operator in graph.operators):
         raise GraphRefused("no_decoder", "The graph decodes no images: there is no fn.decoders.image* in it.")
     if not 1 <= graph.batch_size <= MAX_BATCH:
         raise GraphRefused("batch_size", f"The pipeline's batch size is {graph.batch_size}; expected 1 to {MAX_BATCH}.")
@@ -134,32 +134,29 @@ def _check_encoded(graph: Graph) -> None:
                     f"Operator {operator.name[:190]} {_deed(operator, name)}. Encoded images may only be decoded: work "
                     "with what fn.decoders.image* makes of them.",
                 )
-            row = kind(operator.name)
-            if row is not None and row.passes:
+            if operator.row.passes:
                 new = {edge.name for edge in operator.outputs} - seen
                 seen |= new
                 todo += new
 
 
 def _encoded_outputs(graph: Graph, reader: Operator) -> list[str]:
-    if reader.name in READERS:
+    if reader.row.role == "reader":
         return [edge.name for edge in reader.outputs[:1]]
-    return [reader.outputs[containers.outputs(graph, reader)[0]].name] if reader.name in CONTAINERS else []
+    return [reader.outputs[containers.outputs(graph, reader)[0]].name] if reader.row.role == "container" else []
 
 
 def _may_take(operator: Operator, name: str) -> bool:
     """Whether an operator may take these encoded images as it does: as its first input, and as nothing else."""
-    row = kind(operator.name)
     taken = [place for place, edge in enumerate(operator.inputs) if edge.name == name]
-    if row is None or taken != [0] or operator.inputs[0].steers:
+    if taken != [0] or operator.inputs[0].steers:
         return False
-    return row.role == "decoder" or row.passes == "always" or operator.name in SHAPE_READERS
+    return operator.row.role == "decoder" or operator.row.passes == "always" or operator.row.reads_header
 
 
 def _deed(operator: Operator, name: str) -> str:
     """What an operator does with encoded images, in words."""
-    row = kind(operator.name)
-    if row is not None and row.passes == "by_choice":
+    if operator.row.passes == "by_choice":
         return "chooses by a condition between encoded images, before they are decoded"
     edge = next(edge for edge in operator.inputs if edge.name == name)
     if edge.steers:
@@ -174,8 +171,7 @@ def require_cpu(graph: Graph) -> None:
         GraphRefused: `needs_gpu`.
     """
     for operator in graph.operators:
-        row = kind(operator.name)
-        if row is not None and row.gpu_only:
+        if operator.row.gpu_only:
             raise GraphRefused(
                 "needs_gpu",
                 f"Operator {operator.name} has no CPU implementation, so a rehearsal without a GPU cannot run it.",
@@ -192,18 +188,16 @@ def repoint(graph: Graph, files: list[str], labels: list[int]) -> list[str]:
         GraphRefused: the graph takes more from a container than images and labels; `check` says so before.
     """
     changed: list[str] = []
-    readers = [op for op in graph.operators if op.name in READERS or op.name in CONTAINERS]
+    readers = [op for op in graph.operators if op.row.role in ("reader", "container")]
     if len(readers) > 1 and any(_asks(reader, *_ORDER) for reader in readers):
         changed.append(f"{len(readers)} readers read the same images in the same order: shuffling turned off")
-    for reader in graph.operators:
-        if reader.name in CONTAINERS:
-            changed.append(f"{CONTAINERS[reader.name]} replaced by readers.file on {len(files)} held-out images")
+    for reader in readers:
+        if reader.row.role == "container":
+            changed.append(f"{reader.row.title} replaced by readers.file on {len(files)} held-out images")
             containers.to_file_reader(graph, reader)
-        elif reader.name in READERS:
+        else:
             was = [name for name in ("file_root", "files", "file_list") if reader.get(name)]
             changed.append(f"reader {', '.join(was) or 'source'} replaced by {len(files)} held-out images")
-        else:
-            continue
         shards = reader.scalar("num_shards")
         if isinstance(shards, int) and shards > 1:
             changed.append(f"shard {reader.scalar('shard_id') or 0} of {shards} replaced by the whole set")
@@ -226,7 +220,7 @@ def restrain(graph: Graph, budget: Budget) -> list[str]:
     """Strips decoder caches and clamps threads, queue depths and memory hints; returns what was changed."""
     changed: list[str] = []
     for operator in graph.operators:
-        if operator.name in DECODERS:
+        if operator.row.role == "decoder":
             gone = operator.drop(*_CACHE, "memory_stats")
             if any(name.startswith("cache") for name in gone):
                 changed.append(f"decoder cache of {operator.instance or operator.name} removed")
@@ -274,7 +268,7 @@ def cpu_twin(data: bytes) -> bytes:
 
 def random_operators(graph: Graph) -> list[str]:
     """Names of the operators that make augmentation random, in order."""
-    return [op.name for op in graph.operators if (row := kind(op.name)) is not None and row.random]
+    return [op.name for op in graph.operators if op.row.augments]
 
 
 def _asks(operator: Operator, *names: str) -> bool:

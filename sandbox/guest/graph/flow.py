@@ -3,7 +3,6 @@
 from collections.abc import Set as AbstractSet
 
 from .model import Edge, Graph, Operator
-from .operators import CONTAINERS, DECODERS, PASSES, READERS, SHAPE_READERS, kind
 
 GRAY = 2
 """DALI's `DALIImageType`."""
@@ -11,16 +10,16 @@ GRAY = 2
 
 def image_edges(graph: Graph) -> set[str]:
     """Names of the edges that descend from a decoder of a reader's files, by what operators work on."""
-    encoded = {op.outputs[0].name for op in graph.operators if op.name in READERS and op.outputs}
-    encoded |= {edge.name for op in graph.operators if op.name in CONTAINERS for edge in op.outputs}
+    encoded = {op.outputs[0].name for op in graph.operators if op.row.role == "reader" and op.outputs}
+    encoded |= {edge.name for op in graph.operators if op.row.role == "container" for edge in op.outputs}
     images: set[str] = set()
     for operator in graph.operators:
         sources = {edge.name for edge in worked_on(operator)}
-        if operator.name in DECODERS:
+        if operator.row.role == "decoder":
             found = bool(sources & encoded)
         else:
             found = bool(sources & images)
-            if sources & encoded and operator.name in PASSES:
+            if sources & encoded and operator.row.passes:
                 encoded |= {edge.name for edge in operator.outputs}
         if found:
             images |= {edge.name for edge in operator.outputs}
@@ -29,8 +28,7 @@ def image_edges(graph: Graph) -> set[str]:
 
 def worked_on(operator: Operator) -> list[Edge]:
     """What an operator works on, as opposed to what steers it."""
-    row = kind(operator.name)
-    return [edge for edge in operator.inputs if not edge.steers][: row.takes if row else 1]
+    return [edge for edge in operator.inputs if not edge.steers][: operator.row.takes]
 
 
 def branches(graph: Graph) -> set[str]:
@@ -39,7 +37,7 @@ def branches(graph: Graph) -> set[str]:
     depths: dict[str, int] = {}
     for operator in graph.operators:
         depth = max((depths.get(edge.name, 0) for edge in operator.inputs), default=0)
-        depth += {"_conditional__Split": 1, "_conditional__Merge": -1}.get(operator.name, 0)
+        depth += {"split": 1, "merge": -1}.get(operator.row.branch, 0)
         for edge in operator.outputs:
             depths[edge.name] = max(depth, 0)
             if depth > 0:
@@ -60,7 +58,7 @@ def path_decoders(graph: Graph, output: int) -> list[int]:
         operator = graph.operators[place]
         made = {edge.name for edge in operator.outputs}
         if made & wanted and made & images:
-            if operator.name in DECODERS:
+            if operator.row.role == "decoder":
                 found.append(place)
             else:
                 wanted |= {edge.name for edge in worked_on(operator)}
@@ -73,7 +71,7 @@ def steering(graph: Graph, output: int) -> set[int]:
     wires = set()
     for place in behind(graph, output):
         operator = graph.operators[place]
-        passed = {edge.name for edge in worked_on(operator) if edge.name in images or operator.name in DECODERS}
+        passed = {edge.name for edge in worked_on(operator) if edge.name in images or operator.row.role == "decoder"}
         wires |= {edge.name for edge in operator.inputs if edge.steers or edge.name not in passed}
     return _ancestors(graph, wires)
 
@@ -86,9 +84,9 @@ def doubt(graph: Graph, output: int) -> str:
     """
     for place in behind(graph, output):
         operator = graph.operators[place]
-        if operator.name == "GetProperty" and operator.scalar("key") == "source_info":
+        if operator.row.tells_file and operator.scalar("key") == "source_info":
             return "fn.get_property(key='source_info') lets the graph treat files by their names."
-    kinds = {op.scalar("output_type") for op in graph.operators if op.name in DECODERS}
+    kinds = {op.scalar("output_type") for op in graph.operators if op.row.role == "decoder"}
     if GRAY in kinds and len(kinds) > 1:
         return "Files are decoded both in grey and in colours; decode once and use fn.color_space_conversion."
     within = branches(graph)
@@ -105,7 +103,7 @@ def doubt(graph: Graph, output: int) -> str:
 
 def asks_for_shapes(graph: Graph) -> bool:
     """Whether a graph reads headers of encoded images."""
-    return any(operator.name in SHAPE_READERS for operator in graph.operators)
+    return any(operator.row.reads_header for operator in graph.operators)
 
 
 def mixes(graph: Graph, places: AbstractSet[int]) -> list[str]:
@@ -114,13 +112,13 @@ def mixes(graph: Graph, places: AbstractSet[int]) -> list[str]:
 
 
 def _mixes(operator: Operator) -> bool:
-    if operator.name == "Normalize":
+    when = operator.row.mixes
+    if when == "if_batch":
         return bool(operator.scalar("batch"))
-    if operator.name == "Pad":  # without a shape, every sample is made as large as the largest of its batch
+    if when == "unless_shape":  # then every sample is made as large as the largest of its batch
         shape = operator.get("shape")
         return shape is None or not all(isinstance(side, int) and side > 0 for side in shape.values or (0,))
-    row = kind(operator.name)
-    return row is not None and row.mixes
+    return when == "always"
 
 
 def drop_idle(graph: Graph) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from . import wire
+from .operators import Row, row_of
 from .wire import LENGTH, VARINT, Field, WireError
 
 Scalar = str | int | float | bool
@@ -22,6 +23,14 @@ _ONCE_IN_GRAPH = dict.fromkeys((1, 2, 8, 11, 13, 14), VARINT)
 _ONCE_IN_OPERATOR = {1: LENGTH, 5: LENGTH}
 _ONCE_IN_EDGE = {1: LENGTH, 2: LENGTH, _STEERS: VARINT, _ARGUMENT: LENGTH, 5: VARINT, 6: VARINT}
 """Fields that DALI writes once, by number, and their wire type; of an edge also the type and number of dimensions."""
+
+
+class GraphRefused(ValueError):
+    """The graph cannot be carried into the clean room; `reason` is a word, the message is for the learner."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass
@@ -73,6 +82,11 @@ class Operator:
     arguments: list[Argument] = field(default_factory=list)
     instance: str = ""
     rest: list[Field] = field(default_factory=list)
+
+    @property
+    def row(self) -> Row:
+        """What is known of an operator of this name."""
+        return row_of(self.name)
 
     def get(self, name: str) -> Argument | None:
         """The argument with this name."""

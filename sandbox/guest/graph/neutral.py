@@ -5,7 +5,6 @@ from collections.abc import Set as AbstractSet
 
 from . import flow
 from .model import Graph
-from .operators import kind
 
 WORK = ("turn", "colour", "blur")
 """Kinds of work that the reference loader does to as many images as the graph was seen to."""
@@ -17,8 +16,8 @@ def workers(graph: Graph, output: int) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for place in sorted(flow.behind(graph, output)):
         operator = graph.operators[place]
-        row, inputs = kind(operator.name), flow.worked_on(operator)
-        if row and row.neutral and row.work in WORK and inputs and inputs[0].name in images:
+        row, inputs = operator.row, flow.worked_on(operator)
+        if row.neutral and row.work in WORK and inputs and inputs[0].name in images:
             found.setdefault(row.work, set()).add(place)
     return found
 

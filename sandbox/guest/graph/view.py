@@ -16,7 +16,6 @@ from typing import Any
 
 from . import flow
 from .model import Graph, Operator
-from .operators import DECODERS, kind
 
 Step = dict[str, Any]
 Size = Sequence[float]
@@ -44,7 +43,7 @@ def path(graph: Graph, output: int) -> list[Operator]:
         operator = makers[name]
         if operator.outputs[0].name not in branches:
             passed.append(operator)
-        if operator.name in DECODERS:
+        if operator.row.role == "decoder":
             break
         name = next((edge.name for edge in flow.worked_on(operator) if edge.name in decoded), None)
     return passed[::-1]
@@ -68,9 +67,7 @@ def steps(graph: Graph, output: int, sizes: Mapping[str, Size]) -> list[Step]:
 
 
 def _steps_of(operator: Operator, before: Size, after: Size) -> list[Step]:
-    row = kind(operator.name)
-    if row is None:
-        return []
+    row = operator.row
     if row.work == "random_resized_crop" or (row.window and row.random):
         area, ratio = _range(operator, "random_area", _AREA), _range(operator, "random_aspect_ratio", _RATIO)
         return [{"op": "random_resized_crop", "area": area, "ratio": ratio}] if area and ratio else []

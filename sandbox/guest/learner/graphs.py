@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import edit, model
+from ..graph.operators import OPERATORS
 from ..graph.wire import WireError
 from . import coerce, rehearsal
 
 MAX_RECORDS = 64
+_FILE_READERS = frozenset(name for name, row in OPERATORS.items() if row.role == "reader")
 _PICKS = ("files", "file_list", "file_filters", "dir_filters")
 """Arguments of a reader by which it does not read all of `file_root`."""
 
@@ -119,7 +121,7 @@ class Recorder:
 def reader_root(graph: bytes) -> str:
     """The folder that all file readers of a serialized graph read whole, absolute; empty where there is no such one."""
     try:
-        readers = model.operators_named(graph, edit.READERS)
+        readers = model.operators_named(graph, _FILE_READERS)
     except WireError:
         return ""
     roots = {str(reader.scalar("file_root") or "") for reader in readers}

@@ -203,7 +203,7 @@ def _graph_facts(graph: model.Graph) -> dict[str, Any]:
         "declared_prefetch": max(0, *graph.prefetch),
         "output_devices": [edge.device[:20] for edge in graph.outputs[:_MAX_OUTPUTS]],
         "decoder_devices": [
-            str(op.scalar("device") or "cpu")[:20] for op in graph.operators if op.name in edit.DECODERS
+            str(op.scalar("device") or "cpu")[:20] for op in graph.operators if op.row.role == "decoder"
         ][:_MAX_OUTPUTS],
         "augmentations": [name[:190] for name in edit.random_operators(graph)[:64]],
     }

@@ -26,7 +26,6 @@ from typing import Any
 
 from ..graph import edit, flow, neutral
 from ..graph.model import Graph
-from ..graph.operators import kind
 from .reference_plan import spatial
 from .runs import DECODED, WORKED, Outputs, Runs, Seen, alike, still
 from .twins import Pictures, path_of
@@ -84,8 +83,7 @@ def examine(
 
 
 def _on_device(experiments: "Experiments", graph: Graph, device: str) -> dict[str, Any]:
-    rows = [kind(graph.operators[place].name) for place in flow.behind(graph, 0)]
-    if device == "cuda" and any(row is not None and row.gpu_only for row in rows):
+    if device == "cuda" and any(graph.operators[place].row.gpu_only for place in flow.behind(graph, 0)):
         return experiments.facts(graph, experiments.of_files(graph), DECODED)
     on_cpu = copy.deepcopy(graph)
     edit.to_cpu(on_cpu)
@@ -274,7 +272,7 @@ class Experiments:
 def _windows(graph: Graph) -> list[str]:
     """Names of what decoders give, where none of them decodes whole files."""
     decoders = [graph.operators[place] for place in flow.path_decoders(graph, 0)]
-    cut = all(row is not None and row.window for row in (kind(decoder.name) for decoder in decoders))
+    cut = all(decoder.row.window for decoder in decoders)
     return [decoder.outputs[0].name for decoder in decoders] if cut else []
 
 

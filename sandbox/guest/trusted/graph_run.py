@@ -95,7 +95,7 @@ def run_graph(
 
 def reader_facts(graph: Graph) -> list[dict[str, Any]]:
     """Arguments of every reader that decide order, padding and shards, as the learner set them."""
-    readers = [operator for operator in graph.operators if "readers__" in operator.name]
+    readers = [operator for operator in graph.operators if operator.row.reads and not operator.row.old]
     return [
         {"operator": reader.name, "name": reader.instance[:100]}
         | {name: reader.scalar(name) for name in (*_FLAGS, *_NUMBERS) if reader.get(name) is not None}
@@ -120,7 +120,7 @@ def _pointed(data: bytes, files: list[str], labels: list[int], reader: dict[str,
     except WireError as error:
         raise GraphProblem(f"The serialized graph is broken: {error}") from error
     for operator in graph.operators:
-        if operator.name in edit.READERS:
+        if operator.row.role == "reader":
             for name, value in {**own, **reader}.items():
                 operator.put(model.argument(name, bool(value) if name in _FLAGS else int(value)))
     return graph
@@ -129,7 +129,7 @@ def _pointed(data: bytes, files: list[str], labels: list[int], reader: dict[str,
 def _flag(graph: Graph, name: str) -> bool | None:
     """A reader's flag as the learner set it; None where it was left alone."""
     for operator in graph.operators:
-        if "readers__" in operator.name and (argument := operator.get(name)) is not None:
+        if operator.row.reads and not operator.row.old and (argument := operator.get(name)) is not None:
             return bool(argument.scalar)
     return None
 

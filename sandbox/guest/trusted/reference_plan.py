@@ -6,7 +6,6 @@ from typing import Any
 
 from ..graph import flow, neutral, view
 from ..graph.model import Graph, Operator
-from ..graph.operators import DECODERS, kind
 from ..graph.view import Step
 
 _NEAREST = 0
@@ -50,11 +49,11 @@ def plan(
         "size": [height, width],
         "steps": least(seen, height, width),
         "interpolation": "bilinear" if _smooth(path, sizes, height * width) else "nearest",
-        "mirror": any(op.name == "Flip" or op.wired("mirror") or op.scalar("mirror") for op in path),
+        "mirror": any(op.row.work == "mirror" or op.wired("mirror") or op.scalar("mirror") for op in path),
         **{name: round(work.get(name, 0.0), 2) for name in neutral.WORK},
         "floats": "FLOAT" in dtype,
         "channels": shape[0] if _channels_first(shape) else shape[-1],
-        "grey": any(op.name in DECODERS and op.scalar("output_type") == flow.GRAY for op in path),
+        "grey": any(op.row.role == "decoder" and op.scalar("output_type") == flow.GRAY for op in path),
     }
 
 
@@ -85,17 +84,12 @@ def _worked_for(path: list[Operator], sizes: Mapping[str, view.Size], height: in
 
     What is put around an image, or repeated, is no work that a loader has to match.
     """
-    made = [op for op in path if op.name in DECODERS or _resizes(op)]
+    made = [op for op in path if op.row.role == "decoder" or op.row.resizes]
     pixels = math.prod(sizes.get(made[-1].outputs[0].name) or (math.inf,)) if made else math.inf
     if pixels >= _OF_IMAGE * height * width:
         return height, width
     scale = math.sqrt(pixels / (height * width))
     return max(1, round(height * scale)), max(1, round(width * scale))
-
-
-def _resizes(operator: Operator) -> bool:
-    row = kind(operator.name)
-    return row is not None and row.resizes
 
 
 def _smooth(path: list[Operator], sizes: Mapping[str, view.Size], pixels: int) -> bool:
@@ -105,7 +99,7 @@ def _smooth(path: list[Operator], sizes: Mapping[str, view.Size], pixels: int) -
     """
     for operator in path:
         if (
-            not _resizes(operator)
+            not operator.row.resizes
             or operator.wired(*_FILTERS)
             or any(operator.scalar(name) == _NEAREST for name in _FILTERS)
         ):

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from ..graph import flow, model
 from ..graph.model import Graph
-from ..graph.operators import READERS
 from .pipelines import build
 
 _VALUES = 1 << 19
@@ -57,7 +56,7 @@ class Runs:
         """
         ready = copy.deepcopy(graph)
         for reader in ready.operators:
-            if reader.name in READERS:
+            if reader.row.role == "reader":
                 reader.put(model.argument("files", list(files)))
                 labels = [self._labels[place % len(self._labels)] for place in range(len(files))]
                 reader.put(model.argument("labels", labels))
@@ -87,7 +86,7 @@ def still(graph: Graph, output: int, draw: random.Random) -> Graph:
     ready.outputs = [ready.outputs[output]]
     flow.drop_idle(ready)
     for reader in ready.operators:
-        if reader.name in READERS:
+        if reader.row.role == "reader":
             reader.drop("shuffle_after_epoch")
             reader.put(model.argument("random_shuffle", False))
     ready.prefetch = (1, 1)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from ..graph.model import Operator
+from ..graph.operators import IMAGE_DECODER
 
 _AT_ONCE, _MOST_BYTES = 16, 64 << 20
 """Files that are decoded together, and bytes of pictures from which no more are."""
@@ -76,7 +77,7 @@ def decode_one() -> None:
     import numpy as np
 
     picture = _kept(np.zeros((8, 8, 3), np.uint8))
-    _decoded([path_of(picture)], Operator("decoders__Image"), 1, grey=False)
+    _decoded([path_of(picture)], Operator(IMAGE_DECODER), 1, grey=False)
     os.close(picture)
 
 
