@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from checks.dali_operators import Row
+
 
 class GraphRun(Protocol):
     """What a graph delivered on a probe's images."""
@@ -69,6 +71,9 @@ class GraphProbe(Protocol):
     def remaining_s(self) -> float:
         """Seconds of the budget that are left."""
 
+    def operator_row(self, name: str) -> Row:
+        """What is known of an operator of a graph, by its schema name."""
+
     def write_jpegs(self, images: Sequence[Any], *, quality: int = 95) -> list[str]:
         """Writes uint8 arrays [H, W, 3] as JPEG files without chroma subsampling; returns their paths in order."""
 
@@ -109,6 +114,9 @@ class LearnerProbe(Protocol):
 
     def cut_out(self, name: str) -> tuple[str, dict[str, Any]]:
         """A definition's source with all that it needs, and the plain values among these, to run without the lab."""
+
+    def operator_row(self, name: str) -> Row:
+        """What is known of an operator of a graph, by its schema name."""
 
     def text(self, value: Any, limit: int = 200) -> str:
         """The value as text, shortened; never raises for what the value does."""

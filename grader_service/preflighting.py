@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from checks.api import Result
+from checks.dali_operators import row_of
 from checks.listing import pipeline_named
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
@@ -209,7 +210,8 @@ def _graph(room: CleanRoom, discovery: Discovery) -> GraphPart | None:
     if not discovery.pipelines and not discovery.dynamic_mode and _BY_CONTENT not in discovery.factories:
         return None  # said among the names
     if room.problem is None:
-        decoders = [one for one in room.graph.operators if "decoders__" in one.name] if room.graph is not None else []
+        operators = room.graph.operators if room.graph is not None else ()
+        decoders = [one for one in operators if (row := row_of(one.name)).stage == "decode" and not row.old]
         kinds = dict.fromkeys(f"{fn_name(one.name)} ({one.device or 'cpu'})" for one in decoders)
         told = Feedback(
             outcome=f"The grader can run {pipeline_named(room.pipeline)} on other images.",

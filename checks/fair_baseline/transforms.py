@@ -2,19 +2,15 @@
 
 import re
 
+from checks.dali_operators import row_of
+
 _STEPS = {
-    "random crop": (
-        r"RandomResizedCrop|RandomCrop|RandomErasedCrop|RandomIoUCrop",
-        ("RandomResizedCrop", "RandomCrop", "ROIRandomCrop"),
-    ),
-    "mirror": (r"RandomHorizontalFlip|RandomVerticalFlip", ("Flip", "CoinFlip")),
-    "colour": (
-        r"ColorJitter|RandomGrayscale|RandomAdjustSharpness|RandomPhotometricDistort|RandomAutocontrast",
-        ("ColorTwist", "Brightness", "Contrast", "Hsv", "Hue", "Saturation"),
-    ),
-    "turn": (r"RandomRotation|RandomAffine|RandomPerspective", ("Rotate", "WarpAffine")),
+    "random crop": r"RandomResizedCrop|RandomCrop|RandomErasedCrop|RandomIoUCrop",
+    "mirror": r"RandomHorizontalFlip|RandomVerticalFlip",
+    "colour": r"ColorJitter|RandomGrayscale|RandomAdjustSharpness|RandomPhotometricDistort|RandomAutocontrast",
+    "turn": r"RandomRotation|RandomAffine|RandomPerspective",
 }
-"""Step that both sides can be read for → how a transform names it, and how DALI's operators begin or end."""
+"""Step that both sides can be read for → how a transform names it; of operators their table says it."""
 _POLICY = re.compile(r"AutoAugment|RandAugment|TrivialAugmentWide|AugMix")
 """Hides other steps."""
 _PLAIN = re.compile(r"Resize|ToTensor|ToImage|Normalize")
@@ -28,12 +24,8 @@ def differences(transform: str, operators: list[str]) -> tuple[list[str], list[s
         transform: as `torchvision.transforms.Compose` prints itself.
         operators: schema names of the graph's operators.
     """
-    theirs = [step for step, (names, _) in _STEPS.items() if re.search(names, transform)]
+    theirs = [step for step, names in _STEPS.items() if re.search(names, transform)]
     if "(" not in transform or _POLICY.search(transform) or not (theirs or _PLAIN.search(transform)):
         return [], []
-    ours = [
-        step
-        for step, (_, ends) in _STEPS.items()
-        if any(one.startswith(ends) or one.endswith(ends) for one in operators)
-    ]
-    return [step for step in theirs if step not in ours], [step for step in ours if step not in theirs]
+    done = {row_of(one).step for one in operators}
+    return [step for step in theirs if step not in done], [step for step in _STEPS if step in done - {*theirs}]

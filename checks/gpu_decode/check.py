@@ -1,6 +1,7 @@
 """The check `gpu_decode`: JPEGs are decoded on the GPU."""
 
 from checks.api import CleanRoom, Graph, Measurement, Result, Run, check, failed, inconclusive, passed
+from checks.dali_operators import row_of
 from checks.operator_names import fn_name, where
 from grader_service.model.evidence import GraphFacts, OperatorFacts
 from grader_service.model.measurement import Arm, GpuUse
@@ -9,7 +10,6 @@ from grader_service.model.verdict import Tier
 _ON_GPU = ("mixed", "gpu")
 _IDLE_PERCENT = 1.0
 """Below this an engine did not move; one decoded batch in a window is more."""
-_FUSED = ("Crop", "RandomCrop", "Slice")
 _MOST_NAMED = 3
 _WINDOW = """\
 images = fn.decoders.image_random_crop(jpegs, device="mixed")
@@ -73,7 +73,7 @@ def gpu_decode(
             details=details,
         )
     first = decoders[0]
-    if fused and not any(decoder.name.endswith(_FUSED) for decoder in decoders):
+    if fused and not any(row_of(decoder.name).window for decoder in decoders):
         return failed(
             "not_fused",
             f"{_told(first)} decodes whole images.",
@@ -97,8 +97,7 @@ def gpu_decode(
 
 def is_decoder(name: str) -> bool:
     """Whether an operator decodes images, by its schema name; such as `decoders__ImageRandomCrop`."""
-    plain = name.removeprefix("experimental__").removeprefix("legacy__")
-    return plain.startswith(("decoders__Image", "ImageDecoder"))
+    return row_of(name).role == "decoder"
 
 
 def _told(decoder: OperatorFacts) -> str:

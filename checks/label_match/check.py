@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from checks.api import FromProbe, Result, check, failed, inconclusive, passed, unverified
+from checks.dali_operators import row_of
 from checks.label_match.agreement import agreement
 from checks.listing import listed
 from checks.observations.line import Line
@@ -13,7 +14,6 @@ from grader_service.model.base import ShortText, Wire
 
 _CLEAN, _CHANCE = 0.98, 0.4
 """Shares of samples that fit their label: what is wanted, and more than strangers reach."""
-_MERGES = "_conditional__Merge"
 _RELATED = 0.6
 """Correlation that is wanted behind changes of colour, where an image does not show its level exactly."""
 _LEAVE = "Return the reader's labels as they are:"
@@ -148,7 +148,8 @@ def _pairing(seen: Observation, labels: Sequence[float | None], means: Sequence[
     numbers = {} if vague else {"labels": found.samples, "fitting": fitting}
     told: dict[str, Any] = {"numbers": numbers, "details": details}
     # An automatic augmentation inverts and equalises: without a second reader, strangers are not certain.
-    certain = _MERGES not in seen.changes_colour or seen.readers > 1
+    merges = any(row_of(name).branch == "merge" for name in seen.changes_colour)
+    certain = not merges or seen.readers > 1
     if certain and (found.correlation if vague else found.share) <= _CHANCE:
         said = "An image's brightness says little about the label beside it." if vague else fit
         action = "Return the labels of the same reader as the images, and permute neither alone:"

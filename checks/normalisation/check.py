@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from checks.api import FromProbe, Result, check, failed, passed, unverified
+from checks.dali_operators import row_of
 from checks.normalisation.fit import Line, error, fit, measured, nearest, right, written
 from checks.observations.colours import ColouredGraph, Colours, Normaliser, channel_axis, decoded, stopped
 from checks.operator_names import fn_name, where
@@ -156,7 +157,7 @@ def normalisation(
 
 def _flat(graph: ColouredGraph, wanted: _Wanted) -> Result:
     """A channel has one value, however bright a picture is."""
-    if "Normalize" in graph.operators:  # fn.normalize without statistics
+    if any(row_of(name).normalises == "by_content" for name in graph.operators):  # without statistics
         return failed(
             "per_image",
             f"`{graph.name}` normalises each image by its own mean and std, so brightness is lost.",

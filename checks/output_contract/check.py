@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from checks.api import FromProbe, Result, check, failed, passed, unverified
+from checks.dali_operators import row_of
 from checks.observations.colours import (
     Axis,
     ColouredGraph,
@@ -22,7 +23,6 @@ from grader_service.model.base import ShortText
 
 _NAMES = {0: "CHW", 2: "HWC", 1: "HCW"}
 _FLOATS = ("float", "float16", "float64", "bfloat16")
-_TURNING = ("Rotate", "Warp", "_conditional__")
 _WRITTEN = {"float": "FLOAT", "float32": "FLOAT", "float16": "FLOAT16", "uint8": "UINT8"}
 """Types of the lab, as DALI names them."""
 _MOST_OUTPUTS = 3
@@ -142,7 +142,7 @@ def _layout(graph: ColouredGraph, form: str, axis: Axis, halves: Halves, wanted:
         )
     high, wide = [place for place in range(3) if place != axis.axis]
     across, down = halves.left_right, halves.top_bottom
-    turns = any(name.startswith(_TURNING) for name in graph.operators)
+    turns = any(row.work == "turn" or row.branch for row in map(row_of, graph.operators))
     if turns or not (_far(across[high], across[wide]) or _far(down[wide], down[high])):
         return None
     planar = wanted == "CHW"

@@ -4,31 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from checks.dali_operators import row_of
 from grader_service.model.evidence import OperatorFacts
 
 Device = Literal["cpu", "gpu", "mixed"]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_OPERATORS = {
-    "read": r"(experimental__)?readers__.*|.*_reader.*|filereader|externalsource",
-    "decode": r"(experimental__)?decoders__.*|imagedecoder.*",
-    "random_resized_crop": r"randomresizedcrop",
-    "crop_mirror_normalize": r"cropmirrornormalize",
-    "resize_crop_mirror": r"(fast)?resizecropmirror",
-    "resize": r"(experimental__)?(tensor)?resize",
-    "crop": r"crop|slice|tensorsubscript|.*_tensorsubscript.*|roirandomcrop",
-    "normalize": r"normalize",
-    "flip": r"flip",
-    "colour": (
-        r"colortwist|brightness|contrast|brightnesscontrast|hsv|hue|saturation|(experimental__)?equalize"
-        r"|colorspaceconversion|lookuptable"
-    ),
-    "turn": r"rotate|warpaffine|(experimental__)?warpperspective",
-    "blur": r"gaussianblur|(experimental__)?(filter|medianblur)|laplacian",
-    "erase": r"erase|gridmask|multipaste|paste|jpegcompressiondistortion|jitter|sphere|water",
-}
-"""Stage → its operators, in lower case."""
-_STAGES = {stage: re.compile(pattern, re.DOTALL) for stage, pattern in _OPERATORS.items()}
 _SAID = {
     "read": "read reader readers reading load loader loading io disk storage lesen",
     "decode": (
@@ -65,8 +46,7 @@ _MEANINGS = {meaning: frozenset(words.split()) for meaning, words in _SAID.items
 
 def stage_of(operator: str) -> str | None:
     """The stage of an operator by its schema name; None for helpers such as random numbers, casts and copies."""
-    name = operator.lower()
-    return next((stage for stage, pattern in _STAGES.items() if pattern.fullmatch(name)), None)
+    return row_of(operator).stage or None
 
 
 def words_of(text: str) -> list[str]:
@@ -133,8 +113,7 @@ def _by_meaning(said: set[str], stages: Sequence[str | None], operators: Sequenc
     found = [place for place, stage in enumerate(stages) if stage in hits]
     if said & _MEANINGS["crop"] and not hits & {"crop", "random_resized_crop", "resize_crop_mirror"}:
         # A decoder that cuts while it decodes may be what is meant, and so may the crop of crop_mirror_normalize.
-        ends = (operator.name.endswith(("Crop", "Slice")) for operator in operators)
-        return [place for place, cuts in enumerate(ends) if cuts and stages[place] == "decode"] + found
+        return [place for place, operator in enumerate(operators) if row_of(operator.name).window] + found
     return found
 
 

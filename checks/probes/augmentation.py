@@ -19,10 +19,6 @@ COUNTS = (64, 32, 32, 4, 4)
 AGAIN = 32
 """Samples that a second build gives, to be compared with those of the first."""
 COLOUR = (190, 110, 60)
-RANDOM = (
-    "Random", "random__", "CoinFlip", "Uniform", "NormalDistribution", "Jitter", "noise__", "ROIRandomCrop",
-    "BatchPermutation", "PermuteBatch", "roi_random_crop",
-)  # fmt: skip
 AUTOMATIC = ("auto_augment.py", "rand_augment.py", "trivial_augment.py", "_augmentation.py", "augmentations.py",
              "_select.py")  # fmt: skip
 
@@ -41,22 +37,22 @@ def probe(context: Any) -> dict[str, Any]:
         if graph.refused:
             graphs.append({"name": graph.name, "refused": graph.refused[:500]})
         elif context.remaining_s > BUDGET_S / 3 or not graphs:
-            graphs.append(_observed(graph, files, first=not graphs))
+            graphs.append(_observed(context, graph, files, first=not graphs))
     return {"graphs": graphs, "batch_size": BATCH}
 
 
-def _observed(graph: Any, files: Any, *, first: bool) -> Any:
-    names = [operator["name"] for operator in graph.operators]
-    random = [op for op in graph.operators if op["name"].startswith(RANDOM) or "RandomCrop" in op["name"]]
+def _observed(context: Any, graph: Any, files: Any, *, first: bool) -> Any:
+    rows = {operator["name"]: context.operator_row(operator["name"]) for operator in graph.operators}
+    random = [op for op in graph.operators if rows[op["name"]].varies]
     origins = {name: sum(op["file"] == name for op in graph.operators) for name in AUTOMATIC}
     facts = {
         "name": graph.name,
         "refused": "",
         "problem": "",
         "random": [_described(operator) for operator in random[:32]],
-        "operators": len(names),
-        "crops": sorted({name for name in names if "Crop" in name or "Slice" in name}),
-        "splits": sum("_conditional__Split" in name for name in names),
+        "operators": len(graph.operators),
+        "crops": sorted(name for name, row in rows.items() if row.cuts),
+        "splits": sum(rows[op["name"]].branch == "split" for op in graph.operators),
         "origins": {name: count for name, count in origins.items() if count},
         "runs": [],
         "equal_runs": False,

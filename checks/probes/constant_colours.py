@@ -19,7 +19,6 @@ REPEATS = 3
 HALVES = 6
 FEW = 4
 """An axis of at most so many entries may be that of the channels."""
-NORMALISERS = ("CropMirrorNormalize", "Normalize")
 
 
 def probe(context: Any) -> dict[str, Any]:
@@ -35,7 +34,7 @@ def probe(context: Any) -> dict[str, Any]:
     files = [path for path in paths[: len(wanted)] for _ in range(REPEATS)] + paths[-2:] * HALVES
     inputs = [_decoded(path) for path in paths[: len(wanted)]]
     runnable = [graph for graph in context.graphs if not graph.refused]
-    graphs = [_observed(graph, files, len(wanted), first=place == 0) for place, graph in enumerate(runnable)]
+    graphs = [_observed(context, graph, files, len(wanted), first=place == 0) for place, graph in enumerate(runnable)]
     return {"inputs": inputs, "greys": len(GREYS), "graphs": graphs}
 
 
@@ -48,11 +47,12 @@ def _decoded(path: Any) -> Any:
         return [float(value) for value in np.median(np.asarray(image.convert("RGB")), axis=(0, 1))]
 
 
-def _observed(graph: Any, files: Any, colours: Any, *, first: bool) -> Any:
+def _observed(context: Any, graph: Any, files: Any, colours: Any, *, first: bool) -> Any:
+    normalisers = [op for op in graph.operators if context.operator_row(op["name"]).normalises]
     facts = {
         "name": graph.name,
         "operators": sorted({operator["name"] for operator in graph.operators})[:300],
-        "normalisers": [_normaliser(operator) for operator in graph.operators if operator["name"] in NORMALISERS][:8],
+        "normalisers": [_normaliser(operator) for operator in normalisers[:8]],
         "problem": "",
         "outputs": [],
         "images": [],

@@ -221,10 +221,10 @@ def _readers(context: Any, pipe: Any) -> Any:
         return [{**_empty("unreadable"), "problem": context.text(error, 200)}]
     found = []
     for name, arguments in operators:
-        lower = name.lower()
-        if name in ("readers__File", "FileReader"):
+        row = context.operator_row(name)
+        if row.role == "reader":
             found.append({**_empty(name), **_file_reader(arguments)})
-        elif "readers__" in lower or lower.endswith("reader") or name == "ExternalSource":
+        elif row.brings_data:
             found.append({**_empty(name), "problem": f"{name} does not name JPEG files"})
     return found
 

@@ -27,7 +27,7 @@ def probe(context: Any) -> dict[str, Any]:
         if graph.refused:
             graphs.append({"name": graph.name, "refused": graph.refused[:500]})
         elif context.remaining_s > BUDGET_S / 4 or not graphs:
-            graphs.append(_observed(graph, files, first=not graphs))
+            graphs.append(_observed(context, graph, files, first=not graphs))
     return {"batch_size": BATCH, "files": FILES, "graphs": graphs}
 
 
@@ -39,8 +39,9 @@ def _numbered(context: Any, count: Any) -> Any:
     return context.write_jpegs([np.full((SIDE, SIDE, 3), level, dtype=np.uint8) for level in levels])
 
 
-def _observed(graph: Any, files: Any, *, first: bool) -> Any:
-    lines = [{"file": op["file"], "line": op["line"]} for op in graph.operators if "readers__" in op["name"]]
+def _observed(context: Any, graph: Any, files: Any, *, first: bool) -> Any:
+    rows = [(op, context.operator_row(op["name"])) for op in graph.operators]
+    lines = [{"file": op["file"], "line": op["line"]} for op, row in rows if row.reads and not row.old]
     facts = {
         "name": graph.name,
         "refused": "",

@@ -12,11 +12,6 @@ LEVELS = (96, 240, 24, 168, 60, 204, 132)
 """Grey level of each class: the class number does not grow with it."""
 PER_CLASS = 6
 EPOCHS = 2
-CHANGES_COLOUR = (
-    "Brightness", "BrightnessContrast", "ColorTwist", "Contrast", "Hsv", "Saturation", "Equalize", "Clahe",
-    "experimental__Equalize", "LookupTable", "noise__Gaussian", "noise__SaltAndPepper", "noise__Shot", "Erase",
-    "GridMask", "_conditional__Merge", "MultiPaste",
-)  # fmt: skip
 
 
 def probe(context: Any) -> dict[str, Any]:
@@ -47,15 +42,15 @@ def probe(context: Any) -> dict[str, Any]:
                 "means": _means(samples),
             }
         )
+    rows = {op["name"]: context.operator_row(op["name"]) for op in graph.operators}
+    readers = [op for op in graph.operators if rows[op["name"]].reads and not rows[op["name"]].old]
     return {
         "name": graph.name,
         "levels": list(LEVELS),
         "outputs": outputs,
-        "changes_colour": sorted({op["name"] for op in graph.operators if op["name"] in CHANGES_COLOUR}),
+        "changes_colour": sorted(name for name, row in rows.items() if row.changes_grey),
         "readers": len(graph.readers),
-        "reader_lines": [
-            {"file": op["file"], "line": op["line"]} for op in graph.operators if "readers__" in op["name"]
-        ][:4],
+        "reader_lines": [{"file": op["file"], "line": op["line"]} for op in readers[:4]],
     }
 
 

@@ -15,10 +15,6 @@ CHECK = "torchvision_agreement"
 SIZES = ((400, 600), (500, 400))
 """Height and width of each image; their ratios make the longer side a whole number after any usual resize, so that no
 library has to round."""
-RANDOM = (
-    "Random", "random__", "CoinFlip", "Uniform", "NormalDistribution", "Jitter", "noise__", "ROIRandomCrop",
-    "BatchPermutation", "PermuteBatch", "_conditional__",
-)  # fmt: skip
 CLOSE = 3.0
 """Grey levels; where no way of preparing comes so near, the normalisation is left out of the comparison."""
 SAME = 0.5
@@ -31,29 +27,28 @@ def probe(context: Any) -> dict[str, Any]:
     """The graph that was compared, and its error against each way of preparing the images."""
     context.graph  # noqa: B018 - raises where no graph can be run at all
     params = context.params.get(CHECK, {})
-    chosen = _chosen(context.graphs, params.get("graph"))
+    chosen = _chosen(context, params.get("graph"))
     candidates = [
-        {"name": graph.name, "refused": graph.refused[:300], "random": _random(graph)[:8]} for graph in context.graphs
+        {"name": graph.name, "refused": graph.refused[:300], "random": _random(context, graph)[:8]}
+        for graph in context.graphs
     ]
     facts = {"graph": chosen.name if chosen else None, "carried": len(candidates), "candidates": candidates}
     return facts if chosen is None else facts | _compared(context, chosen, params)
 
 
-def _chosen(graphs: Any, name: Any) -> Any:
+def _chosen(context: Any, name: Any) -> Any:
     """The graph that the lab names; else the first without random operators, those for validation before others."""
-    usable = [graph for graph in graphs if not graph.refused]
+    usable = [graph for graph in context.graphs if not graph.refused]
     if name:
         return next((graph for graph in usable if graph.name == name), None)
-    still = [graph for graph in usable if not _random(graph)]
+    still = [graph for graph in usable if not _random(context, graph)]
     return min(still, key=lambda graph: not any(hint in graph.name.lower() for hint in VALIDATION), default=None)
 
 
-def _random(graph: Any) -> Any:
-    return [
-        operator["name"]
-        for operator in graph.operators
-        if operator["name"].startswith(RANDOM) or "RandomCrop" in operator["name"]
-    ]
+def _random(context: Any, graph: Any) -> Any:
+    """Operators by which one sample is treated otherwise than the next."""
+    rows = [(operator["name"], context.operator_row(operator["name"])) for operator in graph.operators]
+    return [name for name, row in rows if row.varies or row.branch]
 
 
 def _compared(context: Any, graph: Any, params: Any) -> Any:
@@ -77,7 +72,7 @@ def _compared(context: Any, graph: Any, params: Any) -> Any:
     places = [
         {"name": op["name"], "file": op["file"], "line": op["line"], "arguments": _arguments(op)}
         for op in graph.operators
-        if any(word in op["name"] for word in ("Resize", "Crop", "Slice"))
+        if (row := context.operator_row(op["name"])).cuts or row.resizes
     ][:8]
     ways = _ways(files, params)
     made = {"wanted": ways["wanted"]()}

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from checks.api import FromProbe, Parts, Result, check, failed, passed
+from checks.dali_operators import row_of
 from checks.observations.augmentation import Augmentation, AugmentedGraph, binomial_p, not_run
 from checks.operator_names import where
 from checks.probing import no_such_graph
@@ -12,7 +13,6 @@ from grader_service.model.base import ShortText
 
 _ALPHA = 1e-4
 """Probability that a coin of exactly the wanted probability is called wrong; the learner is told of it."""
-_RANDOM_CROPS = ("RandomResizedCrop", "RandomCrop", "ROIRandomCrop")
 _EACH = "Draw for each sample, by fn.random.uniform or fn.random.coin_flip:"
 
 Kind = Literal["crop", "flip", "colour"]
@@ -146,7 +146,7 @@ def _without(graph: AugmentedGraph, kinds: tuple[Kind, ...], coin: str) -> Resul
 
 def _crops(graph: AugmentedGraph) -> bool:
     """Where colours change as well, the ramps say too little: then an operator has to stand in the graph."""
-    named = any(name in one.name for one in graph.random for name in _RANDOM_CROPS) or bool(graph.crops)
+    named = any(row_of(one.name).step == "random crop" for one in graph.random) or bool(graph.crops)
     return graph.moves and (named or not graph.recolours)
 
 

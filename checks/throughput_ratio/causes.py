@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from checks.dali_operators import RANDOM_RESIZED_CROP, RESIZE, row_of
 from checks.diagnosis.silent import IN_MEMORY
 from checks.observations.context import Context
 from grader_service.batch_geometry import geometry_difference
@@ -30,7 +31,6 @@ _NO_IMAGE = 256
 """Numbers of an item; what has less, and neither height nor width, is no image that was flattened."""
 _SHORT_EPOCH = 30
 """Batches; below that, starting up takes a good part of the time."""
-_RESIZES = ("Resize", "RandomResizedCrop", "CropMirrorNormalize", "ResizeCropMirror", "experimental__Resize")
 
 About = Literal["dali_throughput", "pytorch_throughput", "baseline", "graph", "batch"]
 
@@ -105,7 +105,7 @@ def _graph(graph: GraphFacts | None) -> _Causes:
             "Write fn.decoders.image(..., device='mixed'), so that the GPU does what takes most of the time.",
             f"decoder devices: {', '.join(graph.decoder_devices[:4])}",
         )
-    late = [operator for operator in graph.operators if operator.name in _RESIZES and operator.device == "cpu"]
+    late = [operator for operator in graph.operators if operator.device == "cpu" and row_of(operator.name).slow_on_cpu]
     if late and "mixed" in graph.decoder_devices:
         line = f" (line {late[0].line})" if late[0].line else ""
         yield (
@@ -122,7 +122,7 @@ def _graph(graph: GraphFacts | None) -> _Causes:
             "num_threads 1",
         )
     names = [operator.name for operator in graph.operators]
-    if "Resize" in names and "RandomResizedCrop" in names[names.index("Resize") :]:
+    if RESIZE in names and RANDOM_RESIZED_CROP in names[names.index(RESIZE) :]:
         yield (
             "two_resizes",
             "Every image is resized, and then resized again by fn.random_resized_crop.",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from ..graph.operators import Row, row_of
 from ..probes.running import Budget
 from . import coerce, observe
 
@@ -69,6 +70,10 @@ class LearnerContext:
         from ..probes.cutting import cut_out  # few probes ask for it
 
         return cut_out(self.names, name)
+
+    def operator_row(self, name: str) -> Row:
+        """What is known of an operator of a graph, by its schema name."""
+        return row_of(name)
 
     def text(self, value: Any, limit: int = 200) -> str:
         """The value as text, shortened; never raises for what the value does."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..graph import edit, model
 from ..graph.edit import GraphRefused
+from ..graph.operators import Row, row_of
 from ..graph.wire import WireError
 from ..probes.running import Budget, NoGraph
 from .graph_run import Run, reader_facts, run_graph
@@ -127,6 +128,10 @@ class GraphContext:
     def remaining_s(self) -> float:
         """Seconds of the budget that are left."""
         return self._budget.remaining_s
+
+    def operator_row(self, name: str) -> Row:
+        """What is known of an operator of a graph, by its schema name."""
+        return row_of(name)
 
     def write_jpegs(self, images: Sequence[Any], *, quality: int = 95) -> list[str]:
         """Writes uint8 arrays [H, W, 3] as JPEG files without chroma subsampling; returns their paths in order."""

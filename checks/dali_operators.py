@@ -1,0 +1,1 @@
+../sandbox/guest/graph/operators.py
