@@ -18,7 +18,7 @@ from grader_service.signing import Signer
 from grader_service.store import references, roles, rows, workers
 from grader_service.store.artifacts import ArtifactStore, DamagedArtifact
 from grader_service.store.clock import db_now
-from grader_service.store.engine import SCHEMA, Store
+from grader_service.store.engine import SCHEMA, Store, require_migratable
 from grader_service.store.events import record
 from grader_service.store.tables import EventRow, SubmissionRow, WorkerRow, table_of
 
@@ -69,8 +69,8 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
 
     Raises:
         UsageError: the database is in use or not empty.
-        ConfigurationError: the backup or the journal is of a newer version of the grader, or the store is not opened as
-            the owner of its tables.
+        ConfigurationError: the backup or the journal is of a newer version of the grader, or the backup of one that was
+            never released, or the store is not opened as the owner of its tables.
         InfrastructureError: the backup is damaged, or its place, the database or the artifact store failed; what was
             restored so far is not whole: do it again with `replace`.
     """
@@ -80,6 +80,7 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
             f"the backup {manifest.name} has schema {manifest.database_schema}, and this grader knows {SCHEMA}: "
             f"install the version that made it, {manifest.grader_version}, or a newer one"
         )
+    require_migratable(manifest.database_schema, f"the backup {manifest.name}")
     progress("files of the backup")
     if damaged := place.damaged(manifest):
         raise InfrastructureError(

@@ -13,6 +13,8 @@ from grader_service.errors import ConfigurationError, InfrastructureError
 
 SCHEMA = "0017"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
+FIRST = "0017"
+"""The first of the migrations, with which schemas begin that were released."""
 _BUSY_S = 30.0
 _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"
 """Of PostgreSQL. What a host locked that stands still in the midst of a transaction must not stop all others; and no
@@ -99,12 +101,13 @@ class Store:
             revision: of the schema; an older one only for rows that were saved from it.
 
         Raises:
-            ConfigurationError: the schema is a newer one, and no longer for this version.
+            ConfigurationError: the schema is a newer one, and no longer for this version, or was never released.
             StoreUnavailable: the database does not answer, or others held for too long what had to be locked.
         """
         from grader_service.store import migrating  # noqa: PLC0415 - few commands migrate, and all would wait for it
 
-        if (self.schema() or "") > SCHEMA:
+        found = self.schema()
+        if found is not None and not FIRST <= found <= SCHEMA:
             return self.check_schema()
         return migrating.upgrade(self.engine, revision)
 
@@ -132,6 +135,8 @@ class Store:
         found = self.schema()
         if found == SCHEMA:
             return
+        if found is not None:
+            require_migratable(found, "the database")
         if found is None or found < SCHEMA:
             raise ConfigurationError(
                 f"the database has schema {found or 'none'}, this grader needs {SCHEMA}: {_MIGRATE}"
@@ -165,6 +170,23 @@ def answering() -> Iterator[None]:
         raise StoreUnavailable(f"the database failed: {str(error)[:500]}{_RIGHTS if denied else ''}") from error
 
 
+def require_migratable(schema: str, whose: str) -> None:
+    """Refuses a schema from which no migration leads to this version's.
+
+    Args:
+        schema: that was found.
+        whose: what has it, for the message.
+
+    Raises:
+        ConfigurationError: it was never released.
+    """
+    if schema < FIRST:
+        raise ConfigurationError(
+            f"{whose} has schema {schema}, which was never released; expected {FIRST} or newer: start with an empty "
+            "database, or use the version that made this one"
+        )
+
+
 def schema_of(connection: Connection) -> str | None:
     """Version of the schema of a database that was migrated; None where that broke off before the first one."""
     found: str | None = connection.exec_driver_sql("select version_num from alembic_version").scalar()
@@ -172,7 +194,7 @@ def schema_of(connection: Connection) -> str | None:
 
 
 def oldest_version(connection: Connection) -> str:
-    """Schema of the oldest version that can work with the one that the database has; since 0014."""
+    """Schema of the oldest version that can work with the one that the database has."""
     oldest: str = connection.exec_driver_sql("select oldest from compatibility").scalar_one()
     return oldest
 

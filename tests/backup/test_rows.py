@@ -6,12 +6,13 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from grader_service.backup import making
-from grader_service.errors import InfrastructureError, UsageError
+from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.store import backups, dead_letters, erasing, rows, workers
 from grader_service.store.engine import SCHEMA, Store
-from grader_service.store.tables import BlobRow, EventRow, SubmissionRow
+from grader_service.store.tables import EventRow, SubmissionRow
 from tests.backup.conftest import Owned
 from tests.store.aged import a_batch, graded
+from tests.store.next_version import NEXT, become_next
 from tests.store.test_store import a_submission, accept, count
 
 LATER = {"event", "backup"}
@@ -93,19 +94,26 @@ def test_a_backup_is_of_one_moment_and_holds_up_nobody(owned, empty, monkeypatch
     assert count(empty.store, SubmissionRow) == 1
 
 
-def test_one_of_an_older_schema_is_brought_to_this_one(owned, empty, monkeypatch):
+def test_one_of_an_older_schema_is_brought_to_this_one(owned, empty, monkeypatch, tmp_path):
     """It is filled in as it was, and migrated."""
-    old = Owned(empty.store, owned.folder, owned.place)
-    old.store.migrate("0011")
-    monkeypatch.setattr(backups, "made", lambda *_: None)  # it had no table for that
-    graph = {"sha256": "ab" * 32, "size_bytes": 2, "data": b"\x00\x01"}
-    with old.store.transaction() as connection:
-        connection.execute(insert(BlobRow).values(graph))
-    assert old.back_up().database_schema == "0011"
-    owned.restore()
-    assert owned.store.schema() == SCHEMA
-    with owned.store.transaction() as connection:
-        assert dict(connection.execute(select(BlobRow.__table__)).mappings().one()) == graph
+    fill(owned)
+    before = everything(owned.store, {*LATER, "evidence"})
+    assert owned.back_up().database_schema == SCHEMA
+    become_next(monkeypatch, tmp_path)
+    empty.restore()
+    assert empty.store.schema() == NEXT
+    assert everything(empty.store, {*LATER, "evidence"}) == before
+
+
+def test_one_of_a_schema_that_was_never_released_is_refused(owned, empty):
+    """In words, and before anything is touched."""
+    manifest = owned.back_up().model_copy(update={"database_schema": "0011"})
+    owned.place.finish(manifest)
+    with pytest.raises(
+        ConfigurationError, match=f"the backup .* has schema 0011, which was never .* expected {SCHEMA}"
+    ):
+        empty.restore()
+    assert empty.store.schema() is None
 
 
 def test_a_damaged_one_is_refused_before_anything_is_touched(owned, empty, tmp_path):
@@ -141,10 +149,12 @@ def test_a_database_with_anything_in_it_is_kept(owned, empty):
     assert empty.in_force() == owned.in_force()
 
 
-def test_workers_of_another_version_are_not_disturbed(owned, empty):
+def test_workers_of_another_version_are_not_disturbed(owned, empty, monkeypatch, tmp_path):
     """Whatever the schema is, `--replace` does not delete under them."""
     owned.back_up()
-    empty.store.migrate("0011")
+    with monkeypatch.context() as patching:
+        become_next(patching, tmp_path)
+        empty.store.migrate()
     workers.say(empty.store, workers.Identity(workers.JUDGE, "host-1"), [])
     with pytest.raises(UsageError, match="judge/host-1; stop them first"):
         empty.restore(replace=True)
@@ -163,20 +173,20 @@ def test_tables_of_others_stay(owned, empty):
         assert connection.exec_driver_sql("select x from theirs").scalar_one() == 7
 
 
-def test_the_schema_is_that_of_the_rows(owned, empty, monkeypatch):
+def test_the_schema_is_that_of_the_rows(owned, empty, monkeypatch, tmp_path):
     """Also where the database is migrated while artifacts are copied."""
-    old = Owned(empty.store, owned.folder, owned.place)
-    old.store.migrate("0013")
     copy = making._copy
 
     def slow(*arguments):
-        old.store.migrate()
+        become_next(monkeypatch, tmp_path)
+        owned.store.migrate()
         return copy(*arguments)
 
     monkeypatch.setattr(making, "_copy", slow)
-    assert old.back_up().database_schema == "0013"
-    owned.restore()
-    owned.grade(1)
+    assert owned.back_up().database_schema == SCHEMA
+    assert owned.store.schema() == NEXT
+    empty.restore()
+    empty.grade(1)
 
 
 def test_a_manifest_that_is_damaged_hides_no_other(owned, empty, tmp_path):

@@ -119,13 +119,9 @@ class Service:
 
     def __post_init__(self) -> None:
         self.store = Store(self.database_url, pool_size=10)
-        self.migrate()
+        self.store.migrate()
         self.app: Celery = make_app(self.settings())
         self.answers: Celery = make_answers_app(self.settings())
-
-    def migrate(self) -> None:
-        """Makes the tables."""
-        self.store.migrate()
 
     def env(self, **changes: str) -> dict[str, str]:
         """Environment of the service's processes; small times so that faults are noticed within a test."""

@@ -5,12 +5,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, text
 
 from grader_service.store import migrating
-from grader_service.store.engine import Store
+from grader_service.store.engine import FIRST, Store
 from tests.conftest import fresh_database
 from tests.store.expanding import disturbing
-
-FIRST = "0013"
-"""The last version that stopped for a newer schema: migrations up to it could remove what they wanted."""
+from tests.store.next_version import ADDS_COLUMN, become_next
 
 
 @pytest.fixture
@@ -31,23 +29,51 @@ def schema_of(store):
 
 def oldest(store):
     with store.engine.connect() as connection:
-        there = connection.execute(text("select to_regclass('compatibility') is not null")).scalar_one()
-        return connection.execute(text("select oldest from compatibility")).scalar_one() if there else None
+        return connection.execute(text("select oldest from compatibility")).scalar_one()
 
 
-def test_each_migration_lets_the_version_before_go_on(database):
-    """What it removes, the version before does not use any more: see docs/operations.md."""
+def expand_only(database):
+    """What each migration removes, the version before does not use any more: see docs/operations.md."""
     scripts = ScriptDirectory.from_config(migrating.configuration())
     migrating.upgrade(database.engine, FIRST)
     for script in reversed(list(scripts.iterate_revisions("head", FIRST))):
         before, works = schema_of(database), oldest(database)
         migrating.upgrade(database.engine, script.revision)
         now = oldest(database)
-        if works in (None, now):
+        if works == now:
             found = disturbing(before, schema_of(database))
             assert found == [], f"{script.path}: raise `oldest` in the table `compatibility`, or add only"
         else:
             assert works < now <= script.down_revision, f"{script.path}: the version before cannot go on beside it"
+
+
+def test_each_migration_lets_the_version_before_go_on(database):
+    """From the first one on."""
+    expand_only(database)
+
+
+def test_a_migration_that_only_adds_is_let_through(database, monkeypatch, tmp_path):
+    """With the index that comes after it."""
+    become_next(monkeypatch, tmp_path)
+    expand_only(database)
+
+
+_LEAVES_BEHIND = "op.execute(\"update compatibility set oldest = '8999a'\")"
+
+
+@pytest.mark.parametrize(
+    ("also", "what"),
+    [
+        ("pass", "raise `oldest` in the table `compatibility`, or add only"),
+        (_LEAVES_BEHIND, "the version before cannot go on beside it"),
+    ],
+    ids=["unsaid", "from_itself_on"],
+)
+def test_a_migration_that_removes_what_is_in_use_is_found(database, monkeypatch, tmp_path, also, what):
+    """Said or not: the version before works on beside it."""
+    become_next(monkeypatch, tmp_path, f"{ADDS_COLUMN}; op.execute('alter table run drop column held_s'); {also}")
+    with pytest.raises(AssertionError, match=what):
+        expand_only(database)
 
 
 @pytest.mark.parametrize(

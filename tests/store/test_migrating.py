@@ -5,44 +5,49 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from grader_service.store import engine as engine_module
 from grader_service.store import migrating
 from grader_service.store.engine import SCHEMA, Store, StoreUnavailable
 from tests.conftest import fresh_database
-from tests.store.test_migrations import insert
+from tests.store.next_version import EXPANDED, INDEX, NEXT, become_next
 from tests.store.threads import at_once
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
-INDEX = "ix_evidence_not_noted"
 VALID = text(f"select indisvalid from pg_index where indexrelid = to_regclass('{INDEX}')")  # noqa: S608 - ours
 
 
 @pytest.fixture
-def store(postgres, monkeypatch):
-    """A database of version 0011 with runs and evidence. Statements of the service may take half a second."""
+def store(postgres_url, monkeypatch, tmp_path):
+    """A database of this version with runs and evidence; the code is the next one's. Statements of the service may take
+    half a second."""
     monkeypatch.setattr(engine_module, "_OPTIONS", "-c statement_timeout=500")
     monkeypatch.setattr(migrating, "_OPTIONS", migrating._OPTIONS.replace("lock_timeout=3s", "lock_timeout=100ms"))
-    with fresh_database(postgres, template="template1") as url:
-        opened = Store(url)
-        migrating.upgrade(opened.engine, "0011")
-        with opened.transaction() as connection:
+    opened = Store(postgres_url)
+    with opened.transaction() as connection:
+        insert(
+            connection, "submission", submission_id="s:1", lab="l", learner="ann", received_at=1.0, filename="f",
+            sha256="0" * 64, size_bytes=1, steps="[]", content_key="k", queue="live",
+        )  # fmt: skip
+        for run_id in ("a", "b", "c"):
             insert(
-                connection, "submission", submission_id="s:1", lab="l", learner="ann", received_at=1.0, filename="f",
-                sha256="0" * 64, size_bytes=1, steps="[]", content_key="k", queue="live",
+                connection, "run", run_id=run_id, submission_id="s:1", purpose="live", priority=0, state="done",
+                plan="{}", fence=1, attempts=0, not_before=1.0, created_at=1.0,
             )  # fmt: skip
-            for run_id in ("a", "b", "c"):
-                insert(
-                    connection, "run", run_id=run_id, submission_id="s:1", purpose="live", priority=0, state="done",
-                    plan="{}", fence=1, attempts=0, not_before=1.0, created_at=1.0,
-                )  # fmt: skip
-        for run_id in ("a", "b"):
-            store_evidence(opened, run_id)
-        yield opened
-        opened.close()
+    for run_id in ("a", "b"):
+        store_evidence(opened, run_id)
+    become_next(monkeypatch, tmp_path)
+    yield opened
+    opened.close()
+
+
+def insert(connection, table, **values):
+    """One row, of columns that this version knows."""
+    names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+    connection.execute(text(f"insert into {table} ({names}) values ({marks})"), values)  # noqa: S608 - ours
 
 
 def store_evidence(store, run_id):
@@ -73,8 +78,8 @@ def test_a_table_in_use_is_left_to_others_and_taken_later(store, monkeypatch):
 
         monkeypatch.setattr(migrating, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pause))
         store.migrate()
-    assert paused == ["0013"]
-    assert store.schema() == SCHEMA
+    assert paused == [SCHEMA]
+    assert store.schema() == NEXT
 
 
 def test_what_cannot_be_locked_is_told_and_nothing_is_half_done(store, monkeypatch):
@@ -85,9 +90,8 @@ def test_what_cannot_be_locked_is_told_and_nothing_is_half_done(store, monkeypat
             StoreUnavailable, match=r"pid \d+ \(idle in transaction.*pg_terminate_backend.*store migrate"
         ):
             store.migrate()
-        assert store.schema() == "0013", "what comes before it is done"
-        with store.transaction() as connection:
-            assert connection.execute(text("select to_regclass('compatibility')")).scalar_one() is None
+        assert store.schema() == SCHEMA
+        assert "more" not in {column["name"] for column in inspect(store.engine).get_columns("evidence")}
         end()
     store.migrate()
     store.check_schema()
@@ -95,7 +99,7 @@ def test_what_cannot_be_locked_is_told_and_nothing_is_half_done(store, monkeypat
 
 def test_writers_go_on_while_an_index_is_built(store):
     """Its build waits for an older transaction, for longer than a statement of the service may take."""
-    migrating.upgrade(store.engine, "0013a")
+    migrating.upgrade(store.engine, EXPANDED)
     building = threading.Thread(target=store.migrate)
     long = text("select 1 from pg_stat_activity where query like 'CREATE INDEX%' and now() - query_start > '1 s'")
     with in_use(store) as end:
@@ -104,12 +108,12 @@ def test_writers_go_on_while_an_index_is_built(store):
         store_evidence(store, "c")
         end()
     building.join(60)
-    assert (store.schema(), seen(store, VALID)) == (SCHEMA, True)
+    assert (store.schema(), seen(store, VALID)) == (NEXT, True)
 
 
 def test_an_index_whose_build_broke_off_is_built_again(store):
     """PostgreSQL leaves one behind that finds nothing and costs each write."""
-    migrating.upgrade(store.engine, "0013a")
+    migrating.upgrade(store.engine, EXPANDED)
     with (
         store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
         pytest.raises(DBAPIError, match="could not create unique index"),
@@ -120,7 +124,7 @@ def test_an_index_whose_build_broke_off_is_built_again(store):
     assert seen(store, VALID) is True
     with store.transaction() as connection:
         made = connection.execute(text(f"select pg_get_indexdef('{INDEX}'::regclass)")).scalar_one()
-    assert "(run_id) WHERE (noted_at IS NULL)" in made
+    assert "(run_id) WHERE (more IS NULL)" in made
 
 
 def test_several_may_migrate_at_once(postgres, monkeypatch):

@@ -1,12 +1,9 @@
-"""A database of the first version, with everything in it, is brought to this version."""
-
-import json
-import zlib
-from contextlib import nullcontext
+"""From which schemas a database is brought to this version, and what it holds meanwhile."""
 
 import pytest
 from sqlalchemy import text
 
+<<<<<<< HEAD
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.retry_policy import CANARIES
 from grader_service.store import canaries, devices, migrating
@@ -15,21 +12,29 @@ from grader_service.store.noting import note_older
 from tests.conftest import fresh_database
 
 TABLES = ("submission", "run", "evidence", "verdict", "event")
+=======
+from grader_service.errors import ConfigurationError
+from grader_service.store.engine import SCHEMA
+from grader_service.store.tables import SubmissionRow
+from tests.store.aged import OF_SUBMISSIONS, graded
+from tests.store.next_version import NEXT, become_next
+from tests.store.test_store import count
+>>>>>>> 877afec (One migration makes the schema of the first release)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
-def old_store(request, tmp_path):
-    """A database with the schema of the first version."""
-    database = nullcontext(f"sqlite:///{tmp_path}/migrated.db")
-    if request.param == "postgres":
-        database = fresh_database(request.getfixturevalue("postgres"), template="template1")
-    with database as url:
-        opened = Store(url)
-        migrating.upgrade(opened.engine, "0001")
-        yield opened
-        opened.close()
+@pytest.mark.parametrize("found", ["0001", "0013a", "0016"])
+def test_a_schema_that_was_never_released_is_refused(store, found):
+    """In words, by workers and by the command that migrates; nothing of it is changed."""
+    with store.transaction() as connection:
+        connection.execute(text("update alembic_version set version_num = :found"), {"found": found})
+    said = f"the database has schema {found}, which was never released; expected {SCHEMA} or newer: start with an empty"
+    for refused in (store.check_schema, store.migrate):
+        with pytest.raises(ConfigurationError, match=said):
+            refused()
+    assert store.schema() == found
 
 
+<<<<<<< HEAD
 def insert(connection, table, **values):
     """One row, of the columns that the first version had."""
     names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
@@ -47,47 +52,20 @@ def test_what_was_quarantined_before_there_were_canaries_gets_one_at_once(old_st
 
 
 def test_a_filled_database_is_brought_to_this_version(old_store):
+=======
+def test_a_filled_database_is_brought_to_the_next_version(store, tmp_path, monkeypatch):
+>>>>>>> 877afec (One migration makes the schema of the first release)
     """Submissions, runs, evidence and verdicts are all there afterwards, and refer to each other."""
-    plan = RunPlan(needs=(Need.DISCOVERY,)).model_dump_json()
-    with old_store.transaction() as connection:
-        insert(
-            connection, "submission", submission_id="s:1", lab="l", learner="ann", received_at=1.0, filename="f",
-            sha256="0" * 64, size_bytes=1, steps="[]", content_key="k", queue="live",
-        )  # fmt: skip
-        insert(
-            connection, "run", run_id="r", submission_id="s:1", learner="ann", purpose="live", priority=0, state="done",
-            plan=plan, fence=1, attempts=0, not_before=1.0, created_at=1.0,
-        )  # fmt: skip
-        insert(
-            connection, "evidence", run_id="r", fence=1, kind="evidence", sha256="0" * 64, size_bytes=1, document=b"x",
-            created_at=1.0,
-        )  # fmt: skip
-        insert(
-            connection, "verdict", verdict_id="v", submission_id="s:1", run_id="r", status="passed", mode="official",
-            code="grade.passed", current=True, document="{}", created_at=1.0,
-        )  # fmt: skip
-        insert(connection, "event", at=1.0, kind="verdict", actor="a", submission_id="s:1", run_id="r", detail="{}")
-        insert(
-            connection, "run", run_id="r2", submission_id="s:1", learner="ann", purpose="live", priority=0,
-            state="done", plan=plan, fence=1, attempts=0, not_before=1.0, created_at=1.0,
-        )  # fmt: skip
-        insert(connection, "blob", sha256="1" * 64, size_bytes=1, data=b"x")
-        found = {"discovery": {"graphs": [{"sha256": "1" * 64}, {"sha256": "2" * 64}]}}
-        insert(
-            connection, "evidence", run_id="r2", fence=1, kind="evidence", sha256="0" * 64, size_bytes=1,
-            document=zlib.compress(json.dumps(found).encode()), created_at=1.0,
-        )  # fmt: skip
-    old_store.migrate()
-    old_store.check_schema()
-    assert note_older(old_store, 1)
-    assert not note_older(old_store, 1)
-    with old_store.transaction() as connection:
-        for table in TABLES:
-            count = connection.execute(text(f"select count(*) from {table}")).scalar_one()  # noqa: S608 - ours
-            assert count == (2 if table in {"run", "evidence"} else 1)
-        if old_store.is_sqlite:
+    graded(store, 1)
+    before = [count(store, table) for table in OF_SUBMISSIONS]
+    become_next(monkeypatch, tmp_path)
+    with pytest.raises(ConfigurationError, match=f"has schema {SCHEMA}, this grader needs {NEXT}: run `grader store"):
+        store.check_schema()
+    store.migrate()
+    store.check_schema()
+    assert [count(store, table) for table in OF_SUBMISSIONS] == before
+    graded(store, 2, learner="bob")
+    assert count(store, SubmissionRow) == 2
+    if store.is_sqlite:
+        with store.transaction() as connection:
             assert connection.execute(text("pragma foreign_key_check")).all() == []
-        noted = connection.execute(text("select run_id, sha256 from evidence_blob")).all()
-        assert [tuple(row) for row in noted] == [("r2", "1" * 64)]  # what the other refers to is not there
-        row = connection.execute(text("select current, batch_id, standing from verdict")).one()
-        assert (bool(row.current), row.batch_id, row.standing) == (True, None, None)
