@@ -29,15 +29,15 @@ _ROWS = (
     "insert into run (run_id, submission_id, learner, cohort, purpose, priority, state, plan, fence, attempts, "
     "not_before, created_at) select md5(n::text), 's:'||n, 'l'||n/20, 'c', 'live', 0, 'done', '{{}}', 1, 0, 0, {at} "
     "from {n}",
-    "insert into evidence (run_id, fence, kind, sha256, size_bytes, document, created_at, noted_at) select "
-    "md5(n::text), 1, 'measured', md5(n::text)||md5(n::text), 2000, decode(repeat(md5(n::text), 60), 'hex'), {at}, "
-    "{at} from {n}",
+    "insert into evidence (run_id, fence, kind, sha256, size_bytes, document, created_at) select "
+    "md5(n::text), 1, 'measured', md5(n::text)||md5(n::text), 2000, decode(repeat(md5(n::text), 60), 'hex'), {at} "
+    "from {n}",
     "insert into blob (sha256, size_bytes, data) select md5(n::text)||md5(n::text), 1, "
     "decode(repeat(md5(n::text), 30), 'hex') from {n}",
     "insert into evidence_blob (run_id, sha256) select md5(n::text), md5(n::text)||md5(n::text) from {n}",
-    "insert into verdict (verdict_id, submission_id, run_id, status, mode, code, current, document, created_at) select "
-    "md5(n::text), 's:'||n, md5(n::text), 'passed', 'official', 'grade.passed', true, repeat(md5(n::text), 60), {at} "
-    "from {n}",
+    "insert into verdict (verdict_id, submission_id, run_id, status, mode, code, current, document, standing, "
+    "created_at) select md5(n::text), 's:'||n, md5(n::text), 'passed', 'official', 'grade.passed', true, "
+    "repeat(md5(n::text), 60), '{{}}', {at} from {n}",
     "insert into outbox (verdict_id, task_id, attempts, not_before, delivered_at) select md5(n::text), 't', 0, 0, {at} "
     "from {n}",
     "insert into event (at, kind, actor, submission_id, run_id, detail) select {at}, kind, 'host/GPU-1/a', 's:'||n, "

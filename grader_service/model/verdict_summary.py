@@ -77,10 +77,8 @@ class VerdictSummary(Wire):
     gpu_held_s: Annotated[float, Field(ge=0)] | None = None
     """Seconds for which it had a GPU; null in a rehearsal."""
     measured_by: Mapping[str, object] | None = None
-    """The measurement plan of its run, every value written out, since a default may be another one tomorrow.
-
-    Null where nothing was measured, and in rows from before it was kept.
-    """
+    """The measurement plan of its run, every value written out, since a default may be another one tomorrow; null where
+    nothing was measured."""
 
 
 class RunSummary(BaseModel):

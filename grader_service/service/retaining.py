@@ -11,7 +11,6 @@ from grader_service.errors import GraderError, InfrastructureError
 from grader_service.service.event_figures import count_old
 from grader_service.store import retention
 from grader_service.store.engine import Store
-from grader_service.store.noting import note_older
 from grader_service.store.one_by_one import RowsLeft, tell
 from grader_service.store.retention import Step
 
@@ -70,7 +69,7 @@ class Retention:
         Raises:
             InfrastructureError: something could not be removed; everything else was.
         """
-        turns: list[Callable[[], None]] = [self._count, self._note]
+        turns: list[Callable[[], None]] = [self._count]
         turns += [partial(self._turn, kind, step, days) for kind, step, days in self._keeping.steps()]
         failures = []
         for turn in turns:
@@ -83,11 +82,6 @@ class Retention:
 
     def _count(self) -> None:
         while count_old(self._store):
-            pass
-
-    def _note(self) -> None:
-        until = self._clock() + _TURN_S
-        while note_older(self._store) and self._clock() < until:
             pass
 
     def _turn(self, kind: str, step: Step, days: float) -> None:

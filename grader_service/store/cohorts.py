@@ -15,7 +15,6 @@ from grader_service.model.verdict_summary import CheckSummary, CohortEntry, RunS
 from grader_service.store.engine import Store
 from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import PREFLIGHT, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
-from grader_service.store.verdict_rows import summary_from
 
 _AT_ONCE = 500
 _CANDIDATES = 2000
@@ -59,11 +58,11 @@ class CohortSummary:
 
 def entries(store: Store, selection: Selection, *, size: int = _AT_ONCE) -> Iterator[CohortEntry]:
     """Graded submissions that the selection names, by submission id; `size` at a time are in memory."""
-    submission, verdict = table_of(SubmissionRow).c, table_of(VerdictRow).c
+    submission = table_of(SubmissionRow).c
     wanted = _by_summary(selection)
     columns = (submission.received_at, submission.submitted_at, submission.filename)
-    for row in _rows(store, _graded(selection, *columns, verdict.standing), size):
-        summary = summary_from(row["standing"], row["document"])
+    for row in _rows(store, _graded(selection, *columns), size):
+        summary = VerdictSummary.model_validate_json(row["standing"])
         if wanted is None or wanted(summary):
             yield CohortEntry(summary, row["received_at"], row["submitted_at"], row["filename"])
 
@@ -80,17 +79,17 @@ def candidates(store: Store, selection: Selection, *, size: int = _CANDIDATES) -
     )
     run, evidence = table_of(RunRow), table_of(EvidenceRow)
     statement = (
-        _graded(selection, *columns, verdict.standing, cast(run.c.plan, Text).label("plan"), evidence.c.kind)
+        _graded(selection, *columns, cast(run.c.plan, Text).label("plan"), evidence.c.kind)
         .join(run, run.c.run_id == verdict.run_id)
         .join(evidence, (evidence.c.run_id == verdict.run_id) & evidence.c.removed_at.is_(None), isouter=True)
     )
     for row in _rows(store, statement, size):
         told: VerdictSummary | RunSummary
-        if wanted is None and row["standing"] is not None:
+        if wanted is None:
             told = RunSummary.model_validate_json(row["standing"])
         else:
-            told = summary_from(row["standing"], row["document"])
-            if wanted is not None and not wanted(told):
+            told = VerdictSummary.model_validate_json(row["standing"])
+            if not wanted(told):
                 continue
         yield Candidate(
             submission_id=row["submission_id"],
@@ -117,12 +116,11 @@ def _plan(text: str) -> RunPlan:
 
 
 def _graded(selection: Selection, *columns: ColumnElement[Any]) -> Select[Any]:
-    """These columns of what the selection names, beside the id and the document of rows without a summary."""
+    """These columns of what the selection names, beside the id and the summary."""
     submission, verdict = table_of(SubmissionRow), table_of(VerdictRow)
-    document = case((verdict.c.standing.is_(None), verdict.c.document)).label("document")
     current = (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current
     return (
-        select(submission.c.submission_id, document, *columns)
+        select(submission.c.submission_id, verdict.c.standing, *columns)
         .select_from(submission.join(verdict, current))
         .where(*_conditions(selection))
         .order_by(submission.c.submission_id)

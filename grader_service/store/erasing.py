@@ -16,7 +16,6 @@ from grader_service.model.base import neutralise
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record_all
-from grader_service.store.noting import note_older
 from grader_service.store.opinions import SECOND_OPINION
 from grader_service.store.regrade_items import hold_batches
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
@@ -109,8 +108,6 @@ def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str
     Raises:
         StoreUnavailable: the database failed; do it again.
     """
-    while note_older(store):
-        pass
     row = _begin(store, learner)
     stored = neutralise(learner)
     while _some_submissions(store, row.erasure_id, stored):

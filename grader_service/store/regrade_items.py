@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, Select, insert, or_, select, update
+from sqlalchemy import Connection, insert, or_, select, update
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, comparable
@@ -14,7 +14,7 @@ from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
 from grader_service.store.review_cases import open_cases
 from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
-from grader_service.store.verdict_rows import costs_of, summary_from, verdict_values
+from grader_service.store.verdict_rows import costs_of, verdict_values
 
 _REHEARSED = (
     "it ran on a device without a GPU: a rehearsal cannot take the place of an official verdict; retry it when a GPU "
@@ -69,8 +69,9 @@ def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Map
     item = connection.execute(
         select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
     ).one()
-    row = connection.execute(_summary_of(item.base_verdict_id)).one()
-    base, summary = summary_from(row.standing, row.document), summary_of(verdict)
+    standing = select(VerdictRow.standing).where(VerdictRow.verdict_id == item.base_verdict_id)
+    base = VerdictSummary.model_validate_json(connection.execute(standing).scalar_one())
+    summary = summary_of(verdict)
     weaker = base.mode is Mode.OFFICIAL and summary.mode is Mode.REHEARSAL
     connection.execute(
         insert(table_of(VerdictRow)).values(created_at=db_now()),
@@ -200,7 +201,3 @@ def settle(connection: Connection, batch_id: str, actor: str) -> bool:
 def differs(old: VerdictSummary, new: VerdictSummary) -> bool:
     """Whether a learner would see a difference."""
     return comparable(old) != comparable(new)
-
-
-def _summary_of(verdict_id: str) -> Select[str | None, str]:
-    return select(VerdictRow.standing, VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)

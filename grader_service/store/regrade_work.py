@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, Level
@@ -24,7 +24,7 @@ from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow,
 from grader_service.store.review_cases import decisions_on, open_cases
 from grader_service.store.submissions import submission_from
 from grader_service.store.tables import EvidenceRow, SubmissionRow, VerdictRow, table_of
-from grader_service.store.verdict_rows import summary_from, verdict_values
+from grader_service.store.verdict_rows import verdict_values
 
 _EXPIRED = 500
 
@@ -38,9 +38,8 @@ class Job:
     submission: Submission
     run_id: str
     base_verdict_id: str
-    base_summary: str | None
-    base_document: str | None
-    """Only where there is no summary."""
+    base_summary: str
+    """`VerdictSummary` as JSON."""
     kind: str | None
     """As in `EvidenceRow`; null when the evidence is gone."""
     sha256: str | None
@@ -56,7 +55,7 @@ class Job:
         Raises:
             ValueError: it cannot be read.
         """
-        return summary_from(self.base_summary, self.base_document or "")
+        return VerdictSummary.model_validate_json(self.base_summary)
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,6 @@ def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
                 item.c.base_verdict_id,
                 item.c.base_run_id,
                 verdict.c.standing,
-                case((verdict.c.standing.is_(None), verdict.c.document)).label("verdict_document"),
                 evidence.c.kind,
                 evidence.c.sha256.label("evidence_sha256"),
                 evidence.c.document,
@@ -186,7 +184,6 @@ def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
             run_id=row["base_run_id"],
             base_verdict_id=row["base_verdict_id"],
             base_summary=row["standing"],
-            base_document=row["verdict_document"],
             kind=row["kind"],
             sha256=row["evidence_sha256"],
             document=row["document"],

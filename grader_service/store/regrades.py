@@ -10,6 +10,7 @@ from sqlalchemy import Connection, case, func, insert, literal, select
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import Batch, BatchState, Change, ItemState, Level, Progress
+from grader_service.model.verdict_summary import VerdictSummary
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
@@ -17,7 +18,6 @@ from grader_service.store.operations import Happened
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import PREFLIGHT, EventRow, SubmissionRow, VerdictRow, table_of
-from grader_service.store.verdict_rows import summary_from
 
 _RATE_S = 20.0
 """Over so many last seconds the rate is taken."""
@@ -210,7 +210,6 @@ def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Ch
             item.verdict_id,
             item.applied,
             old.c.standing.label("old_standing"),
-            case((old.c.standing.is_(None), old.c.document)).label("old_document"),
             old.c.current.label("old_current"),
             new.c.standing.label("new_standing"),
             new.c.current.label("new_current"),
@@ -232,8 +231,8 @@ def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Ch
             submission_id=row.submission_id,
             level=Level(row.level),
             reason=row.reason,
-            old=summary_from(row.old_standing, row.old_document),
-            new=summary_from(row.new_standing, "") if row.new_standing is not None else None,
+            old=VerdictSummary.model_validate_json(row.old_standing),
+            new=None if row.new_standing is None else VerdictSummary.model_validate_json(row.new_standing),
             repeats=tuple(repeats.get(row.submission_id, ())),
             state=ItemState(row.state),
             error=(row.last_error or "")[:_MOST_ERROR],
@@ -274,14 +273,14 @@ def _repeats(connection: Connection, found: Batch, ids: Sequence[str]) -> dict[s
     if found.repeats == 1 or not ids:
         return {}
     rows = connection.execute(
-        select(RegradeItemRow.submission_id, VerdictRow.standing, VerdictRow.document)
+        select(RegradeItemRow.submission_id, VerdictRow.standing)
         .join(VerdictRow, VerdictRow.verdict_id == RegradeItemRow.verdict_id)
         .where(RegradeItemRow.batch_id == found.batch_id, RegradeItemRow.submission_id.in_(ids))
         .order_by(RegradeItemRow.submission_id, RegradeItemRow.repetition)
     )
     found_repeats: dict[str, list[Any]] = {}
     for row in rows:
-        found_repeats.setdefault(row.submission_id, []).append(summary_from(row.standing, row.document))
+        found_repeats.setdefault(row.submission_id, []).append(VerdictSummary.model_validate_json(row.standing))
     return found_repeats
 
 

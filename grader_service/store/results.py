@@ -1,12 +1,13 @@
 """Stores what runs and judges produce; each write counts only while its claim holds."""
 
 import hashlib
+import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, literal, select, update
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.review import Reviews
@@ -19,8 +20,8 @@ from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.fairness import charge, held_s, stand_behind
 from grader_service.store.leases import held
-from grader_service.store.noting import note_blobs
 from grader_service.store.outbox import enqueue
+from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.review_cases import open_cases
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
@@ -73,15 +74,22 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
                 size_bytes=len(document),
                 document=zlib.compress(document, 6),
                 created_at=db_now(),
-                noted_at=db_now(),
             )
         )
-        note_blobs(connection, claim.run_id, document)
+        _note_blobs(connection, claim.run_id, document)
         record(
             connection, "run_done", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, kind_of=kind
         )
         charge(connection, claim.run_id)
         return True
+
+
+def _note_blobs(connection: Connection, run_id: str, document: bytes) -> None:
+    """Notes to which blobs a run's evidence refers, also where another run had brought them."""
+    discovery = json.loads(document).get("discovery") or {}
+    digests = [graph["sha256"] for graph in discovery.get("graphs", ())]
+    there = select(literal(run_id), BlobRow.sha256).where(BlobRow.sha256.in_(digests)).order_by(BlobRow.sha256)
+    connection.execute(insert(EvidenceBlobRow).from_select(["run_id", "sha256"], there))
 
 
 def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:

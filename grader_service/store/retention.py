@@ -9,7 +9,6 @@ from sqlalchemy.orm import InstrumentedAttribute
 from grader_service.store import event_totals
 from grader_service.store.clock import days_ago
 from grader_service.store.engine import Store
-from grader_service.store.noting import all_noted
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_tables import open_items
 from grader_service.store.removal import empty_evidence, hold_blobs, remove_submission
@@ -56,7 +55,6 @@ def remove_evidence(store: Store, days: float, most: int, leaving: Collection[st
             EvidenceRow.created_at < days_ago(days),
             EvidenceRow.run_id.not_in(leaving),
             RunRow.state.in_(ENDED),
-            all_noted(),
             ~open_items(RunRow.submission_id),
             ~open_case_of(RunRow.submission_id),
         )
@@ -75,7 +73,6 @@ def remove_verdicts(store: Store, days: float, most: int, leaving: Collection[st
             VerdictRow.current,
             VerdictRow.created_at < days_ago(days),
             VerdictRow.submission_id.not_in(leaving),
-            all_noted(),
             ~unfinished.where(RunRow.state.not_in(ENDED)).exists(),
             ~open_items(VerdictRow.submission_id),
         )

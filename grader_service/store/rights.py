@@ -48,8 +48,8 @@ JUDGE: Rights = {
     "share": _CHARGE,
     "regrade_item": f"select, delete, update (state, run_id, gpu_s, last_error, {_ITEM_DONE})",
     # Removes what is old enough, and everything about a learner.
-    "evidence": "select, delete, update (document, removed_at, noted_at)",
-    "evidence_blob": "select, insert, delete",
+    "evidence": "select, delete, update (document, removed_at)",
+    "evidence_blob": "select, delete",
     "blob": "select, insert, delete, update (size_bytes)",
     "event": "select, insert, delete, update (submission_id, detail)",
     "figures": "select, update (last_event, document)",

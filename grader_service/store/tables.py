@@ -169,10 +169,7 @@ class EvidenceRow(Base):
     """What a run found: the compressed document of `Evidence`, or of a rejection."""
 
     __tablename__ = "evidence"
-    __table_args__ = (
-        partial_index("ix_evidence_kept", "created_at", where="removed_at is null"),
-        partial_index("ix_evidence_not_noted", "run_id", where="noted_at is null"),
-    )
+    __table_args__ = (partial_index("ix_evidence_kept", "created_at", where="removed_at is null"),)
 
     run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), primary_key=True)
     fence: Mapped[int]
@@ -186,8 +183,6 @@ class EvidenceRow(Base):
     removed_at: Mapped[float | None]
     """When its document had been kept for as long as evidence is, and was emptied; the row stays, since measured runs
     are a learner's attempts."""
-    noted_at: Mapped[float | None]
-    """When it was noted to which blobs it refers; null where an older version stored it; see `store.noting`."""
 
 
 class BlobRow(Base):
@@ -225,8 +220,8 @@ class VerdictRow(Base):
     supersedes: Mapped[str | None] = mapped_column(String(32))
     document: Mapped[str] = mapped_column(Text)
     """The signed JSON, byte for byte as it was sent."""
-    standing: Mapped[str | None] = mapped_column(Text)
-    """`VerdictSummary` as JSON, so that thousands can be compared; null in rows from before it was kept."""
+    standing: Mapped[str] = mapped_column(Text)
+    """`VerdictSummary` as JSON, so that thousands can be compared."""
     batch_id: Mapped[str | None] = mapped_column(ForeignKey("regrade_batch.batch_id"))
     """The batch that made it; null for the service's own verdicts."""
     needs_review: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())

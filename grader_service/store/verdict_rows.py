@@ -1,9 +1,9 @@
-"""Verdicts as rows, and the summary that a row holds or that its document gives."""
+"""Verdicts as rows."""
 
 from typing import Any
 
 from grader_service.model.verdict import Verdict
-from grader_service.model.verdict_summary import VerdictSummary, summary_of
+from grader_service.model.verdict_summary import VerdictSummary
 from grader_service.store.review_cases import waits
 
 
@@ -35,13 +35,6 @@ def verdict_values(
         "needs_review": waits(verdict),
         "reviewed": reviewed,
     }
-
-
-def summary_from(summary: str | None, document: str) -> VerdictSummary:
-    """What a row says; rows from before summaries were kept say it in their document."""
-    if summary is not None:
-        return VerdictSummary.model_validate_json(summary)
-    return summary_of(Verdict.model_validate_json(document))
 
 
 def costs_of(verdict: Verdict) -> dict[str, Any]:

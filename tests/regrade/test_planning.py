@@ -19,7 +19,7 @@ from grader_service.regrade.sufficiency import Asked, Collected, choose
 from grader_service.store import devices, regrades
 from grader_service.store.cohorts import candidates, cohorts, entries
 from grader_service.store.regrade_tables import RegradeItemRow
-from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
+from grader_service.store.tables import RunRow, SubmissionRow
 from tests.regrade.deps import overwrite, read, rewrite
 from tests.regrade.kinds import DIGESTS, kinds
 from tests.regrade.stored import LAB, changed_lab, fill
@@ -326,12 +326,9 @@ def test_an_item_names_the_verdict_in_force_and_the_run_behind_it(filled):
 
 
 @pytest.mark.parametrize("selection", [ALL, Selection(checks={"jpeg_dataset": None})], ids=["unread", "read"])
-@pytest.mark.parametrize("kept", [True, False], ids=["summary", "document-alone"])
-def test_planning_is_told_what_the_summary_says(filled, selection, kept):
-    """Whether it reads all of it, only what is about the run, or the verdict of a row from before summaries."""
+def test_planning_is_told_what_the_summary_says(filled, selection):
+    """Whether it reads all of it, or only what is about the run."""
     expected = {entry.summary.submission_id: entry.summary for entry in entries(filled, selection)}
-    if not kept:
-        overwrite(filled, VerdictRow, standing=None)
     found = {one.submission_id: one for one in candidates(filled, selection)}
     assert found.keys() == expected.keys()
     for submission_id, summary in expected.items():

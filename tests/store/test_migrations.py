@@ -3,23 +3,12 @@
 import pytest
 from sqlalchemy import text
 
-<<<<<<< HEAD
-from grader_service.model.evidence import Need, RunPlan
-from grader_service.retry_policy import CANARIES
-from grader_service.store import canaries, devices, migrating
-from grader_service.store.engine import Store
-from grader_service.store.noting import note_older
-from tests.conftest import fresh_database
-
-TABLES = ("submission", "run", "evidence", "verdict", "event")
-=======
 from grader_service.errors import ConfigurationError
 from grader_service.store.engine import SCHEMA
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import OF_SUBMISSIONS, graded
 from tests.store.next_version import NEXT, become_next
 from tests.store.test_store import count
->>>>>>> 877afec (One migration makes the schema of the first release)
 
 
 @pytest.mark.parametrize("found", ["0001", "0013a", "0016"])
@@ -34,27 +23,7 @@ def test_a_schema_that_was_never_released_is_refused(store, found):
     assert store.schema() == found
 
 
-<<<<<<< HEAD
-def insert(connection, table, **values):
-    """One row, of the columns that the first version had."""
-    names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
-    connection.execute(text(f"insert into {table} ({names}) values ({marks})"), values)  # noqa: S608 - ours
-
-
-def test_what_was_quarantined_before_there_were_canaries_gets_one_at_once(old_store):
-    """Nobody waits for an operator any longer; what an operator had drained waits for him."""
-    for name, state in (("GPU-a", devices.QUARANTINED), ("GPU-b", devices.DRAINING)):
-        with old_store.transaction() as connection:
-            insert(connection, "device", device_id=name, host="h", model="m", state=state, fence=0, seen_at=1.0)
-    old_store.migrate()
-    assert canaries.quarantine_of(old_store, "GPU-a").waited_s > CANARIES.longest_s
-    assert canaries.quarantine_of(old_store, "GPU-b") is None
-
-
-def test_a_filled_database_is_brought_to_this_version(old_store):
-=======
 def test_a_filled_database_is_brought_to_the_next_version(store, tmp_path, monkeypatch):
->>>>>>> 877afec (One migration makes the schema of the first release)
     """Submissions, runs, evidence and verdicts are all there afterwards, and refer to each other."""
     graded(store, 1)
     before = [count(store, table) for table in OF_SUBMISSIONS]

@@ -168,9 +168,7 @@ def _evidence() -> None:
         _required("document", sa.LargeBinary),
         _required("created_at", _FLOAT),
         sa.Column("removed_at", _FLOAT),
-        sa.Column("noted_at", _FLOAT),
         _index("ix_evidence_kept", "created_at", where="removed_at is null"),
-        _index("ix_evidence_not_noted", "run_id", where="noted_at is null"),
     )
     op.create_table(
         "blob",
@@ -199,7 +197,7 @@ def _verdicts() -> None:
         _required("current", sa.Boolean),
         sa.Column("supersedes", sa.String(32)),
         _required("document", sa.Text),
-        sa.Column("standing", sa.Text),
+        _required("standing", sa.Text),
         sa.Column("batch_id", sa.String(32), sa.ForeignKey("regrade_batch.batch_id")),
         _required("needs_review", sa.Boolean, server_default=_NO),
         _required("reviewed", sa.Boolean, server_default=_NO),
