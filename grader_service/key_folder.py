@@ -2,7 +2,6 @@
 
 verdict-signing.pem     the private key that signs, readable by its owner only
 public-keys.json        `KeyList`
-retired-public-keys     what versions before wrote in place of that list; read, not written any more
 """
 
 import fcntl
@@ -21,7 +20,6 @@ from grader_service.model.keys import KeyList, PublicKey, Revocation, key_id
 
 KEY_FILE = "verdict-signing.pem"
 LIST_FILE = "public-keys.json"
-RETIRED_FILE = "retired-public-keys"
 
 
 def has_key(folder: Path) -> bool:
@@ -87,14 +85,12 @@ def key_list(folder: Path) -> KeyList:
         raise ConfigurationError(f"the list of public keys cannot be read: {error}") from error
     else:
         listed = _read(text, folder / LIST_FILE)
-    old = folder / RETIRED_FILE
-    names = old.read_text().split() if old.exists() else []
-    if has_key(folder):
-        names.insert(0, public_hex(private_key(folder)))
-    for name in names:
-        if listed.get(name) is None:
-            listed = listed.with_key(PublicKey(public_key=name))
-    return listed.first(names[0]) if has_key(folder) else listed
+    if not has_key(folder):
+        return listed
+    signing = public_hex(private_key(folder))
+    if listed.get(signing) is None:
+        listed = listed.with_key(PublicKey(public_key=signing))
+    return listed.first(signing)
 
 
 def make(folder: Path, data: bytes | None = None) -> str:

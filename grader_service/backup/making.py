@@ -82,7 +82,6 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
             database_schema=schema,
             files=files,
             missing_artifacts=tuple(missing),
-            public_keys=tuple(one.public_key for one in keys.keys),
             keys=keys,
         )
         place.finish(manifest)

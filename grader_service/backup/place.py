@@ -60,10 +60,8 @@ class Manifest(Frozen):
     """By their names below the backup's folder."""
     missing_artifacts: tuple[str, ...]
     """Digests of those that the artifact store did not have."""
-    public_keys: tuple[str, ...]
-    """Hexadecimal; the one in use when it was made comes first."""
-    keys: KeyList | None = None
-    """The same with their times; None in a backup of a version before."""
+    keys: KeyList
+    """Public ones; the one in use when it was made comes first."""
 
     @property
     def rows(self) -> int:

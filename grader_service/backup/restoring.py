@@ -117,7 +117,7 @@ def saved_keys(place: Place, manifest: Manifest) -> KeyList:
         ConfigurationError: an entry of the journal is of a newer version of the grader.
         InfrastructureError: the place did not give it.
     """
-    keys = manifest.keys or KeyList.of(manifest.public_keys)
+    keys = manifest.keys
     for name in keys_of(entries(place, manifest.begun_at)):
         if keys.get(name) is None:
             keys = keys.with_key(PublicKey(public_key=name))
