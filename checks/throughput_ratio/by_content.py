@@ -20,7 +20,6 @@ _FACTORY = Advice(
 )
 _CERTAIN = {
     "replayed": "Most of the images that came had come before, so they were not decoded again.",
-    "repeated_images": "Images came again before the others had come once.",  # `replayed` in earlier evidence
     "partial_decode": "They lack the finest texture of the files, so they were decoded at reduced resolution.",
     "rendered": "They have the colours of the files and not their texture, so they were not decoded from them.",
 }
@@ -110,15 +109,7 @@ def not_delivered(measurement: Measurement) -> Result | None:
         return _of_graph(graph, graph.problem)
     if content is None or content.problem is None:
         return None
-    if measurement.tier != "A":
-        return _of_content(content, Tier(measurement.tier))
-    # Graphs were once judged by the pixels that they delivered; nobody fails by that any more.
-    return inconclusive(
-        "not_examined",
-        "An earlier version of the grader doubted the images of your DALI graph by their pixels alone.",
-        next="Hand it in again: graphs are tried out on other pictures now.",
-        details={"content": content.model_dump(mode="json")},
-    )
+    return _of_content(content, Tier(measurement.tier))
 
 
 def _of_graph(proof: GraphProof, problem: str) -> Result:
@@ -139,9 +130,8 @@ def _of_content(content: ContentProof, tier: Tier) -> Result:
     details = {"content": content.model_dump(mode="json")}
     looked = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered, and"
     if problem in _CERTAIN:
-        last = "replayed" if problem == "repeated_images" else problem
         told = f"{looked} they do not count."
-        return failed(last, told, seen=_CERTAIN[problem], next=OTHER_IMAGES, tier=tier, details=details)
+        return failed(problem, told, seen=_CERTAIN[problem], next=OTHER_IMAGES, tier=tier, details=details)
     last = problem if problem in ("stale", "small_area") else "wrong_content"  # those are images of the folder
     told = f"{looked} cannot tell what they are."
     seen, action = _UNCERTAIN.get(problem, _UNKNOWN)

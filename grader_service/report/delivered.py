@@ -21,7 +21,6 @@ _PROBLEM_MEANING = {
     "no_colour": "The images have no colour, by which they are recognised.",
     "colours_changed": "The colours differ from those of the files, so the images could not be recognised.",
     "not_identified": "Most images are none of those that were held out for this run.",
-    "repeated_images": "Images came again before the others had come once.",
     "replayed": "Most images had come before, so they were not decoded again.",
     "stale": "Most images had been there before the measurement began.",
     "not_audited": "No image could be compared with our own decode.",

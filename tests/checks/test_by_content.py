@@ -76,7 +76,6 @@ def test_a_fast_rate_is_no_pass_where_the_gpu_was_not_seen_to_decode(measurement
 
 CONTENT = [
     ("replayed", "failed", "ratio.replayed"),
-    ("repeated_images", "failed", "ratio.replayed"),
     ("partial_decode", "failed", "ratio.partial_decode"),
     ("rendered", "failed", "ratio.rendered"),
     ("stale", "unverified", "ratio.stale"),
@@ -103,17 +102,6 @@ def tried_out(measurement, problem=None, note=""):
     """The check's result on a graph of which this was seen."""
     seen = GraphProof(samples=48, alike=48, own=48, standard_area=0.43, standard_low=0.89, problem=problem, note=note)
     return judged(throughput_ratio, an_evidence(measurement=measurement.model_copy(update={"graph": seen})))
-
-
-@pytest.mark.parametrize("problem", ["not_audited", *(problem for problem, _, _ in CONTENT)])
-def test_an_earlier_doubt_of_a_graphs_pixels_fails_nobody(problem):
-    """Tier A: what old evidence held against pixels is held against nobody, and passes nobody either."""
-    evidence = an_evidence(measurement=a_measurement(content=a_proof(problem=problem)))
-    result = judged(throughput_ratio, evidence)
-    assert (result.outcome, result.code, result.tier) == ("inconclusive", "ratio.not_examined", "A")
-    assert "earlier version of the grader" in result.feedback
-    assert "build_dali_iterator" not in result.feedback
-    assert result.details["content"]["problem"] == problem
 
 
 @pytest.mark.parametrize(
