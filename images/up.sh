@@ -70,13 +70,6 @@ if [ "$role" != runner ] && [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE
 fi
 .venv/bin/grader images build "${wanted[@]}"
 
-# What an override of a version without the pod broker tells the runner about pods is the broker's to know.
-config=$(images/compose.sh config)
-for name in GRADER_LAB_DATA GRADER_OCI_RUNTIME GRADER_POD_UID_FIRST GRADER_POD_UID_LAST; do
-    told=$(awk -v name="$name:" '/^  [^ ]/ { service = $1 } service == "runner:" && $1 == name { sub(/^[^:]*: */, ""); print }' <<<"$config" | tr -d "\"'")
-    [ -n "${!name:-}" ] || [ -z "$told" ] || export "$name=$told"
-done
-
 # Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it. The engine makes it, since
 # a user who may use Docker need not be root.
 new_locks=
@@ -95,13 +88,13 @@ locked "the runner" "$runner_uid" 10003
 locked "the pod broker" 10003 "$docker_gid"
 own() {
     [ -d "$3" ] || install -d -o "$2" -g "$2" -m 750 "$3"
-    stranger=$(find "$3" -maxdepth 1 ! -uid "$2" ! -uid "$4" -print -quit)
+    stranger=$(find "$3" -maxdepth 1 ! -uid "$2" -print -quit)
     [ -n "$stranger" ] || return 0
     echo "$stranger belongs to uid $(stat -c %u "$stranger"), and $1 works as uid $2; if nobody else uses $3: chown -R $2:$2 $3" >&2
     exit 2
 }
-own "the runner" "$runner_uid" "$1" 10001 # a version before had it as that user; it is handed over below
-own "the pod broker" 10003 "$3" 10003
+own "the runner" "$runner_uid" "$1"
+own "the pod broker" 10003 "$3"
 # Perhaps another machine's disk, where root is nobody.
 writable() { setpriv --reuid 10001 --regid 10001 --clear-groups test -w "$1" -a -x "$1"; }
 writable "$2" || [ -n "$(ls -A "$2" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$2" || true
@@ -113,31 +106,8 @@ END
 
 [ "$role" = runner ] || images/signing_key.sh "$project" "$service" "$old_database"
 
-# The runner reads artifacts as a member of their folder's group, and changes none. A file may go meanwhile.
-share_artifacts() {
-    [ "$role" != runner ] || return 0
-    docker volume create --label com.docker.compose.project="$project" --label com.docker.compose.volume=artifacts "${project}_artifacts" >/dev/null
-    docker run --rm -i --network none --user 0 -v "${project}_artifacts:/artifacts" --entrypoint sh "$service" -seu <<'END'
-chgrp 10003 /artifacts
-chmod 2750 /artifacts
-find /artifacts -mindepth 1 -type d ! -perm -2050 -exec chgrp 10003 {} + -exec chmod g+rxs {} + || true
-find /artifacts -type f ! -name 'arriving-*' \( ! -group 10003 -o ! -perm -040 \) -exec chgrp 10003 {} + -exec chmod g+r {} + || true
-END
-}
-
-if [ $# = 0 ]; then
-    # Before its broker, which compose would replace beneath it: so it finishes what it has in hand, or gives it back uncounted.
-    [ "$role" = control ] || images/compose.sh stop runner
-    docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_LOCK_DIR:/run/lock" \
-        -e runner_uid="$runner_uid" --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" <<'END'
-# In a version before, the runner had the user of other services, whose memory and files it must not read.
-find "$1" -uid 10001 -exec chown -h "$runner_uid:$runner_uid" {} +
-# It took pods' user ids by locks that nobody else may open; the broker takes them now. Those that a grader holds stay.
-for lock in $(find /run/lock -maxdepth 1 -type f -name 'grader-uid-*.lock' -uid 10001); do
-    (! flock -n 9 || rm -f "$lock") 9<"$lock"
-done
-END
-    share_artifacts
+if [ $# = 0 ] && [ "$role" != control ]; then
+    images/compose.sh stop runner # before its broker, so that it finishes what it has in hand, or gives it back uncounted
 fi
 
 here=() first=migrate
@@ -148,19 +118,7 @@ if [ "$role" = runner ]; then
 fi
 status=0
 images/compose.sh up -d "$@" "${here[@]}" || status=$?
-if [ "$status" = 0 ]; then
-    [ $# = 0 ] || exit 0
-    if [ "$role" != runner ]; then
-        # Only now, with all services new: a judge of a version before that found no key there would make another one.
-        docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
-    fi
-    share_artifacts # what judges of a version before took in until now
-    # Of a version without the pod broker, whose runner labelled its pods with its own folder. What does not go now goes next time.
-    old_pods=label=org.grader.state=$GRADER_STATE_DIR/service
-    docker ps -aq --filter "$old_pods" | xargs -r docker rm -fv >/dev/null || true
-    docker volume ls -q --filter "$old_pods" | xargs -r docker volume rm >/dev/null || true
-    exit 0
-fi
+[ "$status" != 0 ] || exit 0
 echo "the services did not start; the last lines of $first, for which the workers wait:" >&2
 images/compose.sh logs --no-color --tail 3 "$first" >&2
 exit "$status"

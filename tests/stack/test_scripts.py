@@ -1,6 +1,5 @@
 """What `images/up.sh` and `images/compose.sh` refuse, in words, without a stack."""
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -81,8 +80,8 @@ def up(tmp_path, engine, project):
 
 @pytest.fixture
 def inside(engine, project):
-    """What a shell prints that sees the volumes of judge and signer, as the user of `judge`, or another one."""
-    volumes = {f"{project}_{name}": {"bind": f"/{name}"} for name in ("judge-state", "signer-keys", "artifacts")}
+    """What a shell prints that sees the signer's keys and the artifacts, as root or another user."""
+    volumes = {f"{project}_{name}": {"bind": f"/{name}"} for name in ("signer-keys", "artifacts")}
 
     def run(script, user="0"):
         said = engine.containers.run(IMAGE, ["-euc", script], entrypoint="sh", user=user, volumes=volumes, remove=True)
@@ -102,47 +101,6 @@ def test_the_signing_key_is_made_once_and_is_the_signers(up, inside):
     assert inside("stat -c '%u:%g %a' /signer-keys /signer-keys/keys/*.pem") == [
         "10002:10001", "700", "10002:10001", "600"
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_the_key_of_a_version_before_is_carried_over(up, inside):
-    """From the judge's volume, with those that it retired, and then it is nowhere else."""
-    inside("chown 10001:10001 /judge-state")
-    inside(grader_keys("judge-state", "make") + f"echo {'ab' * 32} >/judge-state/keys/retired-public-keys", "10001")
-    (first,) = set(inside(grader_keys("judge-state", "show --hex"), "10001")) - {"ab" * 32}
-    for _ in range(2):
-        done = up()
-        assert (done.returncode, done.stderr) == (0, "")
-        assert inside(grader_keys("signer-keys", "show --hex"), "10002") == [first, "ab" * 32]
-        assert inside("ls /judge-state") == []
-    inside("cp -r /signer-keys/keys /judge-state; chown -R 10001:10001 /judge-state")  # to go back to a version before
-    assert (up().stderr, inside("ls /judge-state")) == ("", [])
-
-
-@pytest.mark.slow
-def test_a_key_that_nobody_took_over_is_told_and_kept(up, inside):
-    """Neither used nor believed, with what lies beside it, until an owner gives the command that is said."""
-    assert up().returncode == 0
-    keys = grader_keys("signer-keys", "list --json")
-    own = inside(keys, "10002")
-    inside("chown 10001:10001 /judge-state")
-    planted = f"echo {'ab' * 32} >/judge-state/keys/retired-public-keys"
-    inside(grader_keys("judge-state", "make") + planted, "10001")
-    other = inside(grader_keys("judge-state", "show"), "10001")[0]
-    for _ in range(2):
-        done = up()
-        assert done.returncode == 0
-        assert f"a signing key that this service does not know: {other}" in done.stderr
-        assert inside(keys, "10002") == own
-        assert inside("ls /judge-state") == [f"unknown-{other}"]
-    (command,) = [line for line in done.stderr.splitlines() if line.startswith("docker run")]
-    said, _, adding = command.partition(" | ")
-    assert adding == "images/compose.sh exec signer python3 -m grader_service keys add -"
-    listed = subprocess.run(said.split(), capture_output=True, text=True, timeout=60, check=True).stdout
-    inside(f"cat >/tmp/theirs <<'END'\n{listed}END\n" + grader_keys("signer-keys", "add /tmp/theirs"), "10002")
-    assert other in inside(grader_keys("signer-keys", "show"), "10002")
-    done = up()
-    assert (done.returncode, done.stderr, inside("ls /judge-state")) == (0, "", [])
 
 
 def test_no_second_key_is_made_for_an_old_database(up, inside, engine, project, tmp_path):
@@ -232,10 +190,10 @@ def test_the_runner_stops_before_its_broker(up, tmp_path, engine, project):
     calls = tmp_path / "calls"
     (tmp_path / "images" / "compose.sh").write_text(f'#!/bin/sh\necho "$@" >> {calls}\n')
     assert up().returncode == 0
-    assert calls.read_text().splitlines() == ["config", "stop runner", "up -d"]
+    assert calls.read_text().splitlines() == ["stop runner", "up -d"]
     calls.unlink()
     assert up(tmp_path / "locks", "judge").returncode == 0
-    assert calls.read_text().splitlines() == ["config", "up -d judge"]
+    assert calls.read_text().splitlines() == ["up -d judge"]
 
     since = time.time()
     for name in ("pods", "runner"):
@@ -251,83 +209,17 @@ def test_the_runner_stops_before_its_broker(up, tmp_path, engine, project):
 
 
 @pytest.mark.slow
-def test_what_a_runner_of_a_version_before_left(up, tmp_path, inside):
-    """Its folder and the artifacts are for the runner's own user now; locks of pods' users go, but for those in use."""
-    service, locks = tmp_path / "state" / "service", tmp_path / "locks"
-    (service / "runs").mkdir(parents=True)
-    locks.mkdir()
-    locks.chmod(0o1777)
-    free, held = (locks / f"grader-uid-{uid}.lock" for uid in (60706, 60707))
-    for path in (service, service / "runs", free, held):
-        path.touch()
-        os.chown(path, 10001, 10001)
-    inside(f"install -d -o 10001 /artifacts/ab; install -m 600 -o 10001 /etc/hostname /artifacts/ab/{'ab' * 32}")
-    with held.open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = up(locks)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert {(path.stat().st_uid, path.stat().st_gid) for path in (service, service / "runs")} == {(10004, 10004)}
-    assert (free.exists(), held.exists()) == (False, True)
-    as_runner = "setpriv --reuid 10004 --regid 10004 --groups {} cat /artifacts/ab/*"
+def test_the_runner_reads_artifacts_as_a_member_of_their_group(up, inside):
+    """The judge's, in a volume that was just made; nobody else does."""
+    assert up().returncode == 0
+    inside("mkdir /artifacts/ab; install -m 640 /etc/hostname /artifacts/ab/cd", "10001:10001")
+    as_runner = "setpriv --reuid 10004 --regid 10004 --groups {} cat /artifacts/ab/cd"
     assert len(inside(as_runner.format(10003))) == 1
     with pytest.raises(ContainerError, match="Permission denied"):
         inside(as_runner.format(10004))
-    assert inside("umask 077; mkdir /artifacts/cd; stat -c '%u:%g %A' /artifacts/cd", "10001:10001") == [
+    assert inside("umask 077; mkdir /artifacts/ef; stat -c '%u:%g %A' /artifacts/ef", "10001:10001") == [
         "10001:10003", "drwx--S---"
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_what_an_override_told_the_runner_about_pods_is_the_brokers(up, tmp_path):
-    """Lab data and user ids, from an override that is older than the pod broker; what the shell says comes first."""
-    (tmp_path / "locks").mkdir(mode=0o777)
-    (tmp_path / "locks").chmod(0o777)
-    config = """services:
-  pods:
-    environment:
-      GRADER_LAB_DATA: ''
-      GRADER_POD_UID_FIRST: '60706'
-  runner:
-    environment:
-      GRADER_LAB_DATA: /srv/lab data
-      GRADER_OCI_RUNTIME: runsc
-      GRADER_POD_UID_FIRST: '50000'
-"""
-    (tmp_path / "config").write_text(config)
-    (tmp_path / "images" / "compose.sh").write_text(
-        f'#!/bin/sh\n[ "$1" = config ] && exec cat {tmp_path}/config\n'
-        '[ "$1" = up ] || exit 0\n'
-        'told="$GRADER_LAB_DATA,$GRADER_OCI_RUNTIME,$GRADER_POD_UID_FIRST,${GRADER_POD_UID_LAST:-none}"\n'
-        f'echo "$told" > {tmp_path}/told\n'
-    )
-    assert up(tmp_path / "locks").returncode == 0
-    assert (tmp_path / "told").read_text() == "/srv/lab data,runsc,50000,none\n"
-    assert up(tmp_path / "locks", GRADER_LAB_DATA="/mine").returncode == 0
-    assert (tmp_path / "told").read_text() == "/mine,runsc,50000,none\n"
-
-
-@pytest.mark.slow
-def test_pods_of_a_version_without_the_broker_go(up, tmp_path, engine):
-    """After the services were started, also where an earlier start failed; what does not go fails none."""
-    labels = {"org.grader.state": f"{tmp_path}/state/service"}
-
-    def left():
-        found = {"filters": {"label": f"org.grader.state={tmp_path}/state/service"}}
-        return engine.containers.list(all=True, **found), engine.volumes.list(**found)
-
-    for _ in range(2):
-        volume = engine.volumes.create(labels=labels)
-        engine.containers.create(IMAGE, labels=labels, volumes={volume.name: {"bind": "/mnt"}})
-        assert up().returncode == 0
-        assert left() == ([], [])
-    volume = engine.volumes.create(labels=labels)
-    user = engine.containers.create(IMAGE, volumes={volume.name: {"bind": "/mnt"}})
-    try:
-        assert up().returncode == 0
-        assert left() == ([], [volume])
-    finally:
-        user.remove()
-        volume.remove()
 
 
 def test_a_service_that_does_not_run_is_named(project):
