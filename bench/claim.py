@@ -15,13 +15,14 @@ from servers import servers
 from warm import percentile
 
 from grader_service.model.evidence import Need, RunPlan
+from grader_service.model.lab import LabRef
 from grader_service.model.submission import Submission
 from grader_service.store import leases, results
 from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter, accept_all
 from grader_service.store.engine import Store
 
 LIMITS = IntakeLimits(max_queued=10_000_000, learner_per_hour=10_000_000)
-PLAN = RunPlan(needs=(Need.DISCOVERY,))
+PLAN = RunPlan(needs=(Need.DISCOVERY,), lab=LabRef(sha256="0" * 64, form="toml"))
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from grader_service.model.evidence import (
     RunRecord,
     Scan,
 )
-from grader_service.model.lab import MeasurementPlan
+from grader_service.model.lab import LabRef, MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
     ArmReport,
@@ -30,6 +30,9 @@ from grader_service.model.measurement import (
     Window,
 )
 from grader_service.sequential_test import decide
+
+A_LAB = LabRef(sha256="0" * 64, form="toml")
+"""Of a plan, where nobody reads the lab."""
 
 WINS = (
     "ImageNet training with few CPU cores per GPU: JPEG decoding in the workers starves the card.",

@@ -11,6 +11,8 @@ from grader_service.labs import specs
 from grader_service.labs.discovery import LabDiscovery
 from grader_service.model.discovery import TextList
 from grader_service.model.evidence import Need, RunPlan
+from grader_service.model.lab import LabRef
+from grader_service.regrade.kept_labs import installed_lab
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reviewing import Reviewing
 from grader_service.signing import KeySigner
@@ -116,7 +118,10 @@ def handed_in(judge, number=1, first="perhaps", second="good", **changes):
     """A graded submission whose two lists begin so; its id."""
     submission = a_submission(number, lab=LAB, **changes)
     waiter = Waiter(f"task-{number}", "lab-platform", "lab.verdict_ready")
-    plan = RunPlan(needs=(Need.DISCOVERY,))
+    lab = installed_lab(LAB, judge.registry)
+    with judge.store.transaction() as connection:
+        results.store_blob(connection, lab.sha256, lab.text.content)
+    plan = RunPlan(needs=(Need.DISCOVERY,), lab=LabRef(sha256=lab.sha256, form=lab.text.form.value))
     acceptance.accept_all(judge.store, [Arrival(submission, plan, "live", waiter)], IntakeLimits(), "test")
     run = leases.claim(judge.store, "run", "runner", 60)
     lists = {"where_dali_wins": (first, 'é "is" text'), "where_dali_loses": (second,)}

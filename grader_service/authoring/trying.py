@@ -132,7 +132,7 @@ def run_submission(
     outcome = execute(
         artifact_at(submission),
         lab,
-        planned.plan,
+        planned.task,
         runner or process_runner(),
         device,
         progress or Silent(),

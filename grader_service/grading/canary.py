@@ -11,7 +11,7 @@ from grader_service.host import Gpu
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.specs import grader_lab
 from grader_service.model.base import Device
-from grader_service.model.evidence import Evidence, Need, RunPlan
+from grader_service.model.evidence import Evidence, Need, RunTask
 from sandbox.api import SandboxRunner
 from sandbox.run_folder import OwnedFolder
 
@@ -77,10 +77,10 @@ def grade_canary(runner: SandboxRunner, device: Device, gpu: Gpu | None, state_d
         folder.create()
         path = folder.root / "canary.py"
         path.write_text(SUBMISSION)
-        plan = RunPlan(needs=(Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM))
+        task = RunTask(needs=(Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM))
         sandbox = runner.of_image(lab.image)
         artifact = artifact_at(path)
-        outcome = execute(artifact, lab, plan, sandbox, device, Silent(), run_id=run_id, measure=measure, gpu=gpu)
+        outcome = execute(artifact, lab, task, sandbox, device, Silent(), run_id=run_id, measure=measure, gpu=gpu)
     except OSError as error:
         raise NotBegun(f"no canary can be kept in {state_dir}: {error}") from error
     finally:

@@ -28,7 +28,7 @@ from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.size_check import require_fits
 from grader_service.model.base import Device
 from grader_service.model.discovery import Discovery
-from grader_service.model.evidence import MAX_OUTPUT, CleanRoom, Evidence, PodRecord, RunPlan, RunRecord, Scan
+from grader_service.model.evidence import MAX_OUTPUT, CleanRoom, Evidence, PodRecord, RunRecord, RunTask, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.measurement import Measurement
 from grader_service.model.probe import ProbeTask
@@ -52,7 +52,7 @@ def beginning() -> Iterator[None]:
 
 
 Measure = Callable[[Session], tuple[CleanRoom | None, Measurement | None]]
-"""What becomes of the graph in the clean room, and what was timed; as much of both as the plan needs."""
+"""What becomes of the graph in the clean room, and what was timed; as much of both as the task needs."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class RunOutcome:
 def execute(
     artifact: Artifact,
     lab: LabSpec,
-    plan: RunPlan,
+    task: RunTask,
     runner: SandboxRunner,
     device: Device,
     progress: Progress,
@@ -84,14 +84,14 @@ def execute(
     Args:
         artifact: the bytes as sent.
         lab: limits and measurement plan.
-        plan: parts of the evidence to collect, and what they are collected for.
+        task: parts of the evidence to collect, and what they are collected for.
         runner: where pods run.
         device: `cuda` for an official run, `cpu` for a rehearsal.
         progress: hears about stages and blocks.
         run_id: stands in the evidence.
         measure: tries the graph, and times it where that is needed.
         gpu: recorded in the evidence; which GPU pods get is the runner's to know.
-        probes: of the plan, with their sources.
+        probes: of the task, with their sources.
         submitter: who hands in, by whatever name; None where the content has to stand for somebody.
         afterwards: whoever waits for the outcome closes it once that is out of his hands, and only then are folders and
             scratch volumes removed; the pods have ended by then, but for those of a preflight. None, or a run that
@@ -117,7 +117,7 @@ def execute(
             pod_set = PodSet(
                 space,
                 lab,
-                plan.needs,
+                task.needs,
                 device,
                 gpu,
                 probes_graphs=prober.wants_graphs,
@@ -140,15 +140,15 @@ def execute(
             if len(pod_set.pods) > 1:
                 pod_set.learner.pause()  # from here on its files and its processor time cannot change under the others
             versions.update(found.discovery.versions)
-            inventory = _scan(pod_set, found.discovery, space, clock, plan.enough_images)
+            inventory = _scan(pod_set, found.discovery, space, clock, task.enough_images)
             session = Session(
                 pod_set=pod_set,
                 found=found,
                 inventory=inventory,
                 seed=seed,
                 clock=clock,
-                threshold=plan.threshold,
-                attempt=plan.attempt,
+                threshold=task.threshold,
+                attempt=task.attempt,
                 submitter=submitter or artifact.sha256,
                 versions=versions,
             )

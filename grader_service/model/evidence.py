@@ -286,7 +286,7 @@ class Need(StrEnum):
     MEASUREMENT = "measurement"
 
 
-class RunPlan(Wire):
+class RunTask(Wire):
     """What a run has to collect. Made where checks may be loaded, used where they may not."""
 
     needs: tuple[Need, ...]
@@ -297,7 +297,11 @@ class RunPlan(Wire):
     probes: Annotated[tuple[ProbeRef, ...], Field(max_length=64)] = ()
     attempt: Annotated[int, Field(ge=1)] = 1
     """Which measured attempt of the learner at the lab this is; known when the run is claimed."""
-    lab: LabRef | None = None
-    """The lab to grade by; the installed one if absent."""
     enough_images: Annotated[int, Field(ge=1)] = ENOUGH_IMAGES
     """Distinct JPEGs of the learner's after which counting may end."""
+
+
+class RunPlan(RunTask):
+    """The task of a run that is stored, with the lab to grade it by."""
+
+    lab: LabRef

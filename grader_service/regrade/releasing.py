@@ -62,4 +62,4 @@ def _plan(deps: ReleaseDeps, item: Due, ref: LabRef) -> RunPlan:
     planned = plan_run(lab, item.steps, deps.registry, deps.probes)
     for task in planned.probes:
         deps.artifacts.put(task.source)
-    return planned.plan.model_copy(update={"lab": LabRef(sha256=ref.sha256, form=ref.form)})
+    return planned.by(LabRef(sha256=ref.sha256, form=ref.form))

@@ -216,7 +216,7 @@ def _arrival(deps: IntakeDeps, read: _Read, purpose: Purpose) -> Arrival | Refus
         size_bytes=size,
         steps=message.steps,
     )
-    plan = read.planned.plan.model_copy(update={"lab": deps.keep(read.lab)})
+    plan = read.planned.by(deps.keep(read.lab))
     reply, progress = message.reply_to, message.progress_to
     waiter = Waiter(read.task_id, reply.queue if reply else None, reply.task if reply else None)
     told = ProgressTo(progress.queue, progress.task) if progress else None

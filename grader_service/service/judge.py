@@ -7,10 +7,9 @@ import structlog
 from checks.registry import Registry
 from grader_service.errors import GraderError, InfrastructureError, JudgeFailed
 from grader_service.judge_process import JudgeProcess
-from grader_service.labs.catalogue import load_lab
 from grader_service.labs.discovery import LabText
 from grader_service.model.evidence import RunPlan
-from grader_service.model.lab import LabRef, LabSpec
+from grader_service.model.lab import LabRef
 from grader_service.model.review import Reviews
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.regrade.kept_labs import kept_lab
@@ -94,7 +93,7 @@ def _verdict(deps: JudgeDeps, claim: Claim, reviews: Reviews) -> Verdict:
     if claim.cancelled is not None:
         mode = Mode.PREFLIGHT if preflight else Mode.OFFICIAL
         return cancelled(submission, claim.run_id, claim.cancelled, mode, _text_of(deps, kept))
-    lab, stored = lab_of(deps, submission.lab, kept), evidence_of(deps, claim.run_id)
+    lab, stored = kept_lab(deps.store, kept, deps.registry), evidence_of(deps, claim.run_id)
     run, document, judging = claim.run_id, stored.document, deps.judging
     if preflight:
         return preflight_on(submission, lab, run, stored.kind, document, deps.registry, judging)
@@ -103,19 +102,14 @@ def _verdict(deps: JudgeDeps, claim: Claim, reviews: Reviews) -> Verdict:
     )
 
 
-def _text_of(deps: JudgeDeps, kept: LabRef | None) -> LabText | None:
+def _text_of(deps: JudgeDeps, kept: LabRef) -> LabText | None:
     """The lab's text, where it is there: a run is cancelled without it, too."""
     try:
-        return kept_text(deps.store, kept) if kept is not None else None
+        return kept_text(deps.store, kept)
     except StoreUnavailable:
         raise
     except InfrastructureError:
         return None
-
-
-def lab_of(deps: JudgeDeps, lab: str, kept: LabRef | None) -> LabSpec:
-    """The lab that was kept for a run or a batch; the installed one where none was."""
-    return load_lab(lab, deps.registry) if kept is None else kept_lab(deps.store, kept, deps.registry)
 
 
 def evidence_of(deps: JudgeDeps, run_id: str) -> results.StoredEvidence:

@@ -98,7 +98,7 @@ def grade(
                 submission.learner,
                 artifact,
                 lab,
-                planned.plan,
+                planned.task,
                 planned.probes,
                 runner,
                 deps.device,
@@ -143,10 +143,10 @@ def preflight(
         SubmissionRejected: the artifact is unusable; no learner code ran.
         InfrastructureError: ours.
     """
-    plan = plan_run(lab, (), registry, ProbeFiles(), preflight=True).plan
+    task = plan_run(lab, (), registry, ProbeFiles(), preflight=True).task
     run_id = uuid.uuid4().hex
     found = run(
-        None, artifact, lab, plan, (), runner, "cpu", progress, run_id=run_id, afterwards=afterwards, preflight=True
+        None, artifact, lab, task, (), runner, "cpu", progress, run_id=run_id, afterwards=afterwards, preflight=True
     )
     if isinstance(found, Rejection):
         raise SubmissionRejected(found.code, found.feedback)

@@ -7,7 +7,8 @@ import structlog
 from grader_service.errors import GraderError
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
-from grader_service.service.judge import JudgeDeps, evidence_of, lab_of
+from grader_service.regrade.kept_labs import kept_lab
+from grader_service.service.judge import JudgeDeps, evidence_of
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import SignerAway
 from grader_service.store import review_cases
@@ -81,8 +82,7 @@ def judge_decided(deps: JudgeDeps, case: Decided) -> Verdict | None:
     """
     submission = load_submission(deps.store, case.submission_id)
     reviews = review_cases.decided(deps.store, case.submission_id)
-    # The lab by which the verdict in force was made, where it is kept.
-    lab, stored = lab_of(deps, case.lab, case.lab_ref), evidence_of(deps, case.run_id)
+    lab, stored = kept_lab(deps.store, case.lab, deps.registry), evidence_of(deps, case.run_id)
     run, document, judging = case.run_id, stored.document, deps.judging
     opinions = None if deps.opinions is None else deps.opinions.kept_ones()
     verdict = deps.signer.sign(

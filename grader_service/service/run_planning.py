@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.judging import needs_of
-from grader_service.model.evidence import RunPlan
-from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.model.evidence import RunPlan, RunTask
+from grader_service.model.lab import LabRef, LabSpec, threshold_of
 from grader_service.model.probe import ProbeTask
 from grader_service.preflighting import images_needed, preflight_needs
 from grader_service.probe_plan import wanted_probes
@@ -16,8 +16,12 @@ from grader_service.probe_plan import wanted_probes
 class Planned:
     """What a run has to find out, and the sources of its probes: runners need no check and no plugin for it."""
 
-    plan: RunPlan
+    task: RunTask
     probes: tuple[ProbeTask, ...] = ()
+
+    def by(self, lab: LabRef) -> RunPlan:
+        """The plan that is stored, of a run that is graded by this lab."""
+        return RunPlan(**dict(self.task), lab=lab)
 
 
 def plan_run(
@@ -39,12 +43,12 @@ def plan_run(
     steps = lab.selected(step_ids)
     if preflight:
         needs, enough = preflight_needs(steps, registry), images_needed(steps, registry)
-        return Planned(RunPlan(needs=tuple(sorted(needs)), steps=step_ids, enough_images=enough))
+        return Planned(RunTask(needs=tuple(sorted(needs)), steps=step_ids, enough_images=enough))
     tasks = wanted_probes(steps, registry, probes)
-    plan = RunPlan(
+    task = RunTask(
         needs=tuple(sorted(needs_of(steps, registry))),
         steps=step_ids,
         threshold=threshold_of(lab),
         probes=tuple(task.ref for task in tasks),
     )
-    return Planned(plan, tasks)
+    return Planned(task, tasks)

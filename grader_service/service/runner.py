@@ -16,7 +16,7 @@ from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import beginning
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
-from grader_service.labs.specs import lab_text, read_lab
+from grader_service.labs.specs import read_lab
 from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence, ProbeRef, RunPlan
 from grader_service.model.lab import LabSpec
@@ -174,8 +174,7 @@ def _work(deps: RunnerDeps, claim: Claim, sandbox: Abortable) -> _Work:
     # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
     attempt = attempt_number(deps.store, claim.submission_id)
     plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
-    text = lab_text(submission.lab) if plan.lab is None else kept_text(deps.store, plan.lab)
-    lab = read_lab(text, f"lab {submission.lab}")
+    lab = read_lab(kept_text(deps.store, plan.lab), f"lab {submission.lab}")
     sandbox.use_image(lab.image)
     found = None
     if deps.reuse_days and claim.item_id is None and claim.purpose != PREFLIGHT:

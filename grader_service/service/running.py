@@ -12,7 +12,7 @@ from grader_service.grading.run import RunOutcome, execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.model.base import Device
-from grader_service.model.evidence import RunPlan
+from grader_service.model.evidence import RunTask
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from grader_service.model.rejection import Rejection
@@ -23,7 +23,7 @@ def run(
     submitter: str | None,
     artifact: Artifact,
     lab: LabSpec,
-    plan: RunPlan,
+    task: RunTask,
     probes: Sequence[ProbeTask],
     sandbox: SandboxRunner,
     device: Device,
@@ -52,7 +52,7 @@ def run(
         return execute(
             artifact,
             lab,
-            plan,
+            task,
             sandbox,
             device,
             progress,

@@ -25,13 +25,12 @@ class Decided:
     """A submission whose verdict in force leaves to a person what one has decided."""
 
     submission_id: str
-    lab: str
     run_id: str
     """Whose evidence the verdict is on."""
     verdict_id: str
     """In force."""
-    lab_ref: LabRef | None
-    """The lab by which it was made: the batch's, or the one that the run was planned with; null where none was kept."""
+    lab: LabRef
+    """The lab by which it was made: the batch's, or the one that the run was planned with."""
 
 
 def decided_cases(store: Store, limit: int, leaving: Collection[str] = ()) -> list[Decided]:
@@ -74,7 +73,7 @@ def decided_cases(store: Store, limit: int, leaving: Collection[str] = ()) -> li
     for row in rows:  # once where several of its checks were decided
         labs = {lab.lab: lab for lab in map(BatchLab.model_validate, row.labs or ())}
         kept = labs.get(row.lab) or RunPlan.model_validate(row.plan).lab
-        found.setdefault(row.verdict_id, Decided(row.submission_id, row.lab, row.run_id, row.verdict_id, kept))
+        found.setdefault(row.verdict_id, Decided(row.submission_id, row.run_id, row.verdict_id, kept))
     return list(found.values())
 
 

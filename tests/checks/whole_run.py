@@ -14,7 +14,7 @@ from grader_service.grading.run import execute
 from grader_service.ingest.artifact import artifact_at
 from grader_service.judging import judge
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Evidence, Need, RunPlan
+from grader_service.model.evidence import Evidence, Need, RunTask
 from grader_service.model.lab import LabCheck, LabStep
 from grader_service.probe_plan import wanted_probes
 
@@ -26,7 +26,7 @@ def run_and_judge(
     asked = tuple(LabCheck(id=name, points=1, params=params) for name, params in checks.items())
     step = LabStep(id="checks", title="Checks", checks=asked)
     registry = Registry()
-    needed = RunPlan(needs=tuple(needs))
+    needed = RunTask(needs=tuple(needs))
     outcome = execute(
         artifact_at(path),
         read_lab(lab_text("dali-pipelines"), "dali-pipelines"),

@@ -17,7 +17,7 @@ from grader_service.grading.run import execute
 from grader_service.host import usable_cpus
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.evidence import Need, PodRole, RunPlan
+from grader_service.model.evidence import Need, PodRole, RunTask
 from grader_service.model.measurement import Arm
 from sandbox.process_runner import ProcessRunner
 from tests.e2e.submissions import COMMON, GRAPH
@@ -70,7 +70,7 @@ def run(tmp_path, state_dir):
         outcome = execute(
             artifact_at(path),
             lab,
-            RunPlan(needs=NEEDS, threshold=threshold),
+            RunTask(needs=NEEDS, threshold=threshold),
             ProcessRunner(state_dir),
             "cpu",
             Silent(),

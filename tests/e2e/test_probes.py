@@ -11,7 +11,7 @@ from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite, RunPlan
+from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite, RunTask
 from grader_service.model.probe import ProbeTask
 
 pytestmark = pytest.mark.integration
@@ -126,7 +126,7 @@ def run_in(runner, tmp_path, tasks, code=SUBMISSION):
     path = tmp_path / "submission.py"
     path.write_text(code)
     lab = read_lab(lab_text("dali-pipelines"), "lab")
-    plan, options = RunPlan(needs=(Need.DISCOVERY,)), {"run_id": uuid.uuid4().hex, "measure": measure, "probes": tasks}
+    plan, options = RunTask(needs=(Need.DISCOVERY,)), {"run_id": uuid.uuid4().hex, "measure": measure, "probes": tasks}
     outcome = execute(artifact_at(path), lab, plan, runner, "cpu", Silent(), **options)
     assert outcome.evidence.discovery.ran == "completed", outcome.evidence.discovery.exception
     return outcome.evidence

@@ -26,15 +26,15 @@ from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import SubmissionRejected
 from grader_service.judging import judge, needs_of
-from grader_service.labs.catalogue import load_lab
 from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import RunPlan
-from grader_service.model.lab import threshold_of
+from grader_service.model.lab import LabRef, threshold_of
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Signature, Verdict
 from grader_service.model.verdict_summary import summary_of
 from grader_service.probe_plan import wanted_probes
+from grader_service.regrade.kept_labs import installed_lab
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.signing import KeySigner, Signer, canonical
 from grader_service.store import leases, results
@@ -126,6 +126,7 @@ def fill(
 def fill_through_service(store: Store, count: int, signer: Signer) -> None:
     """The same cohort through the service's own code, one submission after another."""
     maker = Maker(signer)
+    maker.keep_lab(store)
     todo = {place.submission_id: place for place in places(count)}
     arrivals = [
         Arrival(maker.submission(place.submission_id, place), maker.plan, "live", maker.waiter(place))
@@ -205,13 +206,20 @@ class Maker:
     def __init__(self, signer: Signer) -> None:
         self.registry = Registry()
         self.signer = signer
-        self._lab = load_lab(LAB, self.registry)
+        self._installed = installed_lab(LAB, self.registry)
+        self._lab = self._installed.spec
         steps = self._lab.steps
         self.plan = RunPlan(
             needs=tuple(sorted(needs_of(steps, self.registry))),
             threshold=threshold_of(self._lab),
             probes=tuple(task.ref for task in wanted_probes(steps, self.registry, ProbeFiles())),
+            lab=LabRef(sha256=self._installed.sha256, form="toml"),
         )
+
+    def keep_lab(self, store: Store) -> None:
+        """Stores the lab's text, by which runs are judged."""
+        with store.transaction() as connection:
+            results.store_blob(connection, self._installed.sha256, self._installed.text.content)
 
     def submission(self, submission_id: str, place: Place, at: float | None = None) -> Submission:
         """What the learner handed in."""

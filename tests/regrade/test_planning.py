@@ -20,6 +20,7 @@ from grader_service.store import devices, regrades
 from grader_service.store.cohorts import candidates, cohorts, entries
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, SubmissionRow
+from tests.factories import A_LAB
 from tests.regrade.deps import overwrite, read, rewrite
 from tests.regrade.kinds import DIGESTS, kinds
 from tests.regrade.stored import LAB, changed_lab, fill
@@ -50,7 +51,7 @@ def planned(store, selection=ALL, *, dry_run=False, **changes):
 
 def collected_less(store, *summaries):
     """Lets the runs of these have been asked for the discovery alone."""
-    bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
+    bare = RunPlan(needs=(Need.DISCOVERY,), lab=A_LAB).model_dump(mode="json")
     overwrite(store, RunRow, RunRow.run_id.in_([summary.run_id for summary in summaries]), plan=bare)
 
 
@@ -122,7 +123,7 @@ def test_what_a_run_did_not_collect_has_to_run(filled):
 )
 def test_the_level_follows_from_the_evidence(kind, collected, wanted_probes, level, reason):
     """Judged where the evidence suffices, run where it does not, and why."""
-    found = Collected(kind, RunPlan(needs=(Need.DISCOVERY, Need.SCAN), probes=collected))
+    found = Collected(kind, RunPlan(needs=(Need.DISCOVERY, Need.SCAN), probes=collected, lab=A_LAB))
     asked = Asked(frozenset({Need.DISCOVERY}), wanted_probes, every_value(MeasurementPlan()))
     choice = choose(found, asked, "auto")
     assert (choice.level, choice.reason) == (level, reason)
@@ -144,14 +145,14 @@ def test_the_level_follows_from_the_evidence(kind, collected, wanted_probes, lev
         ),
         pytest.param("measured", every_value(MeasurementPlan()), MEASURED, None, id="same"),
         pytest.param("measured", {"looks": [4, 6, 8, 12]}, MEASURED, None, id="of-a-time-with-fewer-values"),
-        pytest.param("measured", None, MEASURED, None, id="not-known"),
+        pytest.param("measured", None, MEASURED, None, id="not-measured"),
         pytest.param("measured", every_value(MeasurementPlan(host_floor=1.5)), {Need.SCAN}, None, id="not-looked-at"),
         pytest.param("rejection", None, MEASURED, None, id="rejected"),
     ],
 )  # fmt: skip
 def test_another_measurement_plan_shows_in_a_run_only(kind, measured_by, needs, changed):
     """Evidence is judged by the plan of its run; whoever asks for judging alone gets it, and is told."""
-    found = Collected(kind, RunPlan(needs=tuple(Need)), measured_by)
+    found = Collected(kind, RunPlan(needs=tuple(Need), lab=A_LAB), measured_by)
     asked = Asked(frozenset(needs), (), every_value(MeasurementPlan()))
     choice, judged = choose(found, asked, "auto"), choose(found, asked, "judge")
     assert judged.level is Level.JUDGE

@@ -73,6 +73,7 @@ def _handed_in_again(operated):
     """A learner of the cohort is graded anew while the batch runs; returns the new verdict's row."""
     place = next(place for place in places(COUNT) if place.learner is not None and place.kind == "between")
     maker = Maker(operated.signer())
+    maker.keep_lab(operated.store)
     submission = maker.submission("late:1", place)
     arrival = Arrival(submission, maker.plan, "live", Waiter("task-late:1"))
     assert isinstance(accept_all(operated.store, [arrival], IntakeLimits(), "intake")[0], Accepted)
@@ -80,7 +81,7 @@ def _handed_in_again(operated):
     evidence = evidence_of("between", place.attempt + 1, claim.run_id, random.Random(7))
     assert results.store_evidence(operated.store, claim, "measured", evidence.model_dump_json().encode(), {})
     verdict = judge_next(JudgeDeps(operated.store, maker.registry, maker.signer, "judge"))
-    assert verdict.status == "passed", "live submissions are graded by the installed lab"
+    assert verdict.status == "passed", "live submissions are graded by the lab that they were accepted with"
     return operated.in_force()["late:1"]
 
 

@@ -1,14 +1,14 @@
 """An operator cancels a submission: its platform is answered, and nothing of it runs on."""
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from checks.registry import Registry
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.verdict import Status, Verdict
 from grader_service.store import cancelling, leases, results
 from grader_service.store.ids import Named
-from grader_service.store.tables import RunRow, SubmissionRow
+from grader_service.store.tables import BlobRow, SubmissionRow
 from tests.service.bench import Bench
 from tests.service.harness import QUICK
 from tests.waiting import wait_for
@@ -31,7 +31,7 @@ def test_the_verdict_says_that_nothing_is_wrong(tmp_path):
     "gone", [{"lab": "gone"}, {"steps": ["gone"]}, {"steps": ["reflection", "gone"]}], ids=["lab", "step", "one of two"]
 )
 def test_what_can_be_graded_no_more_is_answered(tmp_path, gone):
-    """Its lab, or a step that it names, is not installed any more; so it needed attention, and the verdict is as ever.
+    """Its lab's text is lost, or a step that it names; so it is not judged, and the verdict is as ever.
 
     What it was worth nobody knows.
     """
@@ -39,11 +39,12 @@ def test_what_can_be_graded_no_more_is_answered(tmp_path, gone):
     submission_id = bench.submit(learner="ann", cohort="autumn")
     with bench.store.transaction() as connection:
         connection.execute(update(SubmissionRow).values(gone))
-        connection.execute(update(RunRow).values(plan={"needs": []}))  # as before labs were kept with runs
+        if "lab" in gone:
+            connection.execute(delete(BlobRow))
     run = leases.claim(bench.store, "run", "runner", 60)
     assert results.store_evidence(bench.store, run, "evidence", b"{}", {})
     assert bench.judge() is None
-    assert bench.run(submission_id).state == "needs_attention"
+    assert bench.run(submission_id).state == ("judge_queued" if "lab" in gone else "needs_attention")
     verdict = cancelled(bench, submission_id)
     assert (verdict.lab, verdict.learner, verdict.cohort) == (gone.get("lab", "dali-pipelines"), "ann", "autumn")
     assert (verdict.provenance.lab_version, verdict.max_score) == (None, None)

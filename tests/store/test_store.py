@@ -37,11 +37,12 @@ from grader_service.store.tables import (
     SubmissionRow,
     VerdictRow,
 )
+from tests.factories import A_LAB
 from tests.services.postgres_server import somebody_waits
 from tests.store.threads import at_once
 from tests.waiting import wait_for
 
-PLAN = RunPlan(needs=(Need.DISCOVERY,))
+PLAN = RunPlan(needs=(Need.DISCOVERY,), lab=A_LAB)
 LIMITS = IntakeLimits()
 
 
