@@ -53,12 +53,12 @@ class ItemState(StrEnum):
 
 
 def _several(value: object) -> object:
-    """Batches from before several were possible hold one value, or null for any; so does whoever means just one."""
+    """One value may stand alone, and null means any."""
     return () if value is None else (value,) if isinstance(value, str) else value
 
 
 def _outcomes(values: tuple[Outcome, ...]) -> Outcome | tuple[Outcome, ...] | None:
-    """Written as `_several` reads it, so that a selection of one says what it always said."""
+    """Written in the shortest form that `_several` reads."""
     return None if not values else values[0] if len(values) == 1 else values
 
 

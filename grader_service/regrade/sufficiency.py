@@ -39,7 +39,7 @@ class Collected:
     plan: RunPlan
     """What it was asked to collect."""
     measured_by: Mapping[str, object] | None = None
-    """The measurement plan that it kept to; None where that is not known, or nothing was measured."""
+    """The measurement plan that it kept to; None where nothing was measured."""
     artifact_kept: bool = True
     """Whether what was handed in is still there, to be run again."""
 

@@ -195,7 +195,7 @@ def _refused(store: Store, erasure_id: str, learner: str) -> None:
 def _refusals(connection: Connection, refused: Sequence[Mapping[str, Any]]) -> int:
     """Answers with which messages were refused, given the details of the events; how many."""
     # By number and content: SQLite gives the number of the last answer again once that is removed.
-    verdicts = {detail["letter"]: detail["verdict_id"] for detail in refused if detail.get("letter") is not None}
+    verdicts = {detail["letter"]: detail["verdict_id"] for detail in refused}
     kept = OutboxRow.id.in_(verdicts), OutboxRow.verdict_id.is_(None)
     answers = connection.execute(select(OutboxRow.id, OutboxRow.document).where(*kept))
     theirs = [row.id for row in answers if json.loads(row.document)["verdict_id"] == verdicts[row.id]]

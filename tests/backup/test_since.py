@@ -222,7 +222,7 @@ def test_keys_that_came_since_are_known(owned, empty):
 def test_a_learner_who_was_only_refused_is_erased_again(owned, empty):
     """Events name them."""
     with owned.store.transaction() as connection:
-        record(connection, REFUSED, "judge", learner="bob")
+        record(connection, REFUSED, "judge", learner="bob", letter=1, verdict_id="v")
     owned.back_up()
     note_erasure(owned.place, erasing.digest_of("bob"), backups.now(owned.store), "{}")
     assert empty.restore().adopted.erased == 1

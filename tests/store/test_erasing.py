@@ -284,7 +284,8 @@ def test_who_was_refused_often(store):
     often = 70_000
     number = select(literal(1).label("number")).cte(recursive=True)
     number = number.union_all(select(number.c.number + 1).where(number.c.number < often))
-    refused = select(literal(0.0), literal(REFUSED), literal("intake"), literal({"learner": ANN}, JSON))
+    detail = literal({"learner": ANN, "letter": 0, "verdict_id": "v"}, JSON)
+    refused = select(literal(0.0), literal(REFUSED), literal("intake"), detail)
     columns = ["at", "kind", "actor", "detail"]
     with store.transaction() as connection:
         connection.execute(insert(table_of(EventRow)).from_select(columns, refused.select_from(number)))
