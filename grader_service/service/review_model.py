@@ -10,7 +10,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -158,10 +158,12 @@ class ReviewModel:
 
     Args:
         address: of the model.
+        clock: seconds that never go back.
     """
 
-    def __init__(self, address: ModelAddress) -> None:
+    def __init__(self, address: ModelAddress, clock: Callable[[], float] = time.monotonic) -> None:
         self._address = address
+        self._clock = clock
         self._lock = threading.Lock()
         self._failures = 0
         self._silent_until = -float("inf")
@@ -185,7 +187,7 @@ class ReviewModel:
         if len(quoted) > MOST_CHARS:
             raise NoOpinion(Cause.TOO_LARGE, f"{len(quoted)} characters, at most {MOST_CHARS} are sent")
         with self._lock:
-            if time.monotonic() < self._silent_until:
+            if self._clock() < self._silent_until:
                 raise NoOpinion(Cause.PAUSED, f"{_FAILURES} requests failed in a row")
         try:
             # Closing a loop of our own does not wait for a name server, as `asyncio.run` would.
@@ -201,7 +203,7 @@ class ReviewModel:
         with self._lock:
             self._failures = self._failures + 1 if failed else 0
             if self._failures >= _FAILURES:  # the first one after the pause decides whether there is another
-                self._silent_until = time.monotonic() + SILENT_S
+                self._silent_until = self._clock() + SILENT_S
 
     async def _post(self, request: Mapping[str, Any]) -> bytes:
         headers = {"Accept-Encoding": "identity"}

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 import pytest
-from sandbox.guest.probes.graph_context import GraphContext
 
 from checks import dali_operators
 from checks.dali_operators import OPERATORS, Row, row_of
@@ -19,6 +18,7 @@ from checks.placement_table.stages import _MEANINGS, stage_of
 from sandbox.guest.graph import edit, operators
 from sandbox.guest.graph.edit import GraphRefused
 from sandbox.guest.graph.model import Edge, Graph, Operator
+from sandbox.guest.trusted.graph_context import GraphContext
 from tests.levels.parts import ROOT
 
 PACKAGES = ("grader_service", "sandbox", "checks", "images")
