@@ -8,6 +8,7 @@ GraderError
     ├── SandboxUnavailable  no pod could be started, or a pod of our own code died
     │   ├── NotBegun        the same before any code of the learner's ran: another host may do better
     │   └── Outdated        no pod is started for this process any more, but for one that is started anew
+    ├── StoreUnavailable    the database does not answer, or refused a statement for a reason that may pass
     └── JudgeFailed         a check raised, was too slow or broke its contract
 
 Every class states who reads it (`audience`) and whether trying again can help (`retry`).
@@ -60,6 +61,10 @@ class InfrastructureError(GraderError):
     """Something of ours failed; the learner's attempt is untouched."""
 
     retry: ClassVar[bool] = True
+
+
+class StoreUnavailable(InfrastructureError):
+    """The database does not answer, or refused a statement for a reason that may pass."""
 
 
 class SandboxUnavailable(InfrastructureError):

@@ -6,14 +6,14 @@ import structlog
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
-from grader_service.errors import GraderError
+from grader_service.errors import GraderError, StoreUnavailable
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef, LabSpec
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.run_planning import plan_run
 from grader_service.store import devices, regrades
 from grader_service.store.artifacts import ArtifactStore
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.engine import Store
 from grader_service.store.regrade_runs import Due, dead_letter_run, due_items, release
 
 log = structlog.get_logger(__name__)

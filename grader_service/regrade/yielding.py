@@ -9,7 +9,8 @@ from typing import Self
 
 import structlog
 
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.errors import StoreUnavailable
+from grader_service.store.engine import Store
 from grader_service.store.operations import work_came
 
 log = structlog.get_logger(__name__)

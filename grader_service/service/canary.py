@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import structlog
 
-from grader_service.errors import GraderError
+from grader_service.errors import GraderError, StoreUnavailable
 from grader_service.gpu.monitor import GpuMonitor
 from grader_service.gpu.steward import GpuUnfit, Steward
 from grader_service.retry_policy import CANARIES
 from grader_service.store import canaries
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.engine import Store
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import structlog
 
 from checks.registry import Registry
-from grader_service.errors import GraderError, InfrastructureError, JudgeFailed
+from grader_service.errors import GraderError, InfrastructureError, JudgeFailed, StoreUnavailable
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.discovery import LabText
 from grader_service.model.evidence import RunPlan
@@ -22,7 +22,7 @@ from grader_service.service.verdict_making import cancelled, preflight_on, verdi
 from grader_service.signing import Signer, SignerAway
 from grader_service.store import leases, results, review_cases
 from grader_service.store.claims import Claim
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.engine import Store
 from grader_service.store.submissions import load_submission
 from grader_service.store.tables import PREFLIGHT
 

@@ -8,8 +8,9 @@ from typing import Self
 
 import structlog
 
+from grader_service.errors import StoreUnavailable
 from grader_service.store.claims import Claim
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.engine import Store
 from grader_service.store.leases import renew
 
 log = structlog.get_logger(__name__)

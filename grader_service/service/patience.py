@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import structlog
 
+from grader_service.errors import StoreUnavailable
 from grader_service.retry_policy import STORING
-from grader_service.store.engine import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import structlog
 
-from grader_service.errors import GraderError
+from grader_service.errors import GraderError, StoreUnavailable
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.kept_labs import kept_lab
@@ -12,7 +12,6 @@ from grader_service.service.judge import JudgeDeps, evidence_of
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import SignerAway
 from grader_service.store import review_cases
-from grader_service.store.engine import StoreUnavailable
 from grader_service.store.one_by_one import tell
 from grader_service.store.review_work import Decided, decided_cases, store_reviewed
 from grader_service.store.submissions import load_submission

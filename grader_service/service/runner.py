@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable
+from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable, StoreUnavailable
 from grader_service.gpu.steward import Health
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.progress import Progress, Silent
@@ -36,7 +36,7 @@ from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
 from grader_service.store.claims import Claim
 from grader_service.store.duplicates import measured_duplicates
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.engine import Store
 from grader_service.store.submissions import load_submission
 from grader_service.store.tables import PREFLIGHT
 from sandbox.abortable import Abortable

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.errors import ConfigurationError, StoreUnavailable
+from grader_service.store.keepalive import KEEPALIVE
 
 SCHEMA = "0017"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
@@ -19,15 +20,6 @@ _BUSY_S = 30.0
 _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"
 """Of PostgreSQL. What a host locked that stands still in the midst of a transaction must not stop all others; and no
 statement of ours takes as long as compiling it would."""
-PATIENCE = {
-    "connect_timeout": 10,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
-"""Of each connection to PostgreSQL; seconds, and milliseconds at last. A host that vanished ends no connection: within
-a minute the kernel of this one does, whatever is waited for. It ends no statement that only takes long."""
 _SNAPSHOT = "grader_snapshot"
 _MIGRATE = "run `grader store migrate`"
 NOT_PERMITTED = "42501"
@@ -35,10 +27,6 @@ NOT_PERMITTED = "42501"
 _RIGHTS = (
     "; each service has its own role: `grader store migrate`, as the owner, gives it its rights, and others it lacks"
 )
-
-
-class StoreUnavailable(InfrastructureError):
-    """The database does not answer, or refused a statement for a reason that may pass."""
 
 
 class Store:
@@ -58,7 +46,7 @@ class Store:
             options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
         elif parsed.get_backend_name() == "postgresql":
             options |= {"pool_size": pool_size, "max_overflow": pool_size, "pool_timeout": _BUSY_S}
-            options["connect_args"] = {**PATIENCE, "options": _OPTIONS}
+            options["connect_args"] = {**KEEPALIVE, "options": _OPTIONS}
         else:
             raise ConfigurationError(
                 f"database {parsed.get_backend_name()!r} is not supported; use postgresql or sqlite"

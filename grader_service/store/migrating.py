@@ -11,8 +11,9 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from grader_service.errors import StoreUnavailable
 from grader_service.store.advisory_locks import AdvisoryLock
-from grader_service.store.engine import PATIENCE, StoreUnavailable
+from grader_service.store.keepalive import KEEPALIVE
 
 log = structlog.get_logger(__name__)
 
@@ -117,7 +118,7 @@ def _wait(until: float, connection: Connection, why: str) -> None:
 
 @contextmanager
 def _own_connection(engine: Engine) -> Iterator[Connection]:
-    own = create_engine(engine.url, poolclass=NullPool, connect_args={**PATIENCE, "options": _OPTIONS})
+    own = create_engine(engine.url, poolclass=NullPool, connect_args={**KEEPALIVE, "options": _OPTIONS})
     try:
         with own.connect() as connection:
             yield connection

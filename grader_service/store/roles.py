@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, StoreUnavailable
 from grader_service.store import rows
-from grader_service.store.engine import NOT_PERMITTED, Store, StoreUnavailable
+from grader_service.store.engine import NOT_PERMITTED, Store
 from grader_service.store.migrating import alone
 from grader_service.store.rights import RIGHTS
 

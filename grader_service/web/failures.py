@@ -7,8 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from grader_service.errors import UsageError
-from grader_service.store.engine import StoreUnavailable
+from grader_service.errors import StoreUnavailable, UsageError
 from grader_service.store.ids import AmbiguousId
 from grader_service.web.rendering import page
 

@@ -12,12 +12,12 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from grader_service.errors import StoreUnavailable
 from grader_service.model.base import neutralise
 from grader_service.report import formats, words
 from grader_service.report.drawing import stacked
 from grader_service.report.templating import environment_of
 from grader_service.store import reviews
-from grader_service.store.engine import StoreUnavailable
 from grader_service.web.access import Role, Source, Visitor
 from grader_service.web.site import site_of, visitor_of
 

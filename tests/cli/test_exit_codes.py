@@ -3,8 +3,8 @@
 import pytest
 
 from grader_service.cli import app as command_line
-from grader_service.errors import ConfigurationError, SandboxUnavailable, UsageError
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.errors import ConfigurationError, SandboxUnavailable, StoreUnavailable, UsageError
+from grader_service.store.engine import Store
 from tests.command_line import invoked
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from grader_service.errors import SubmissionRejected, UsageError
+from grader_service.errors import StoreUnavailable, SubmissionRejected, UsageError
 from grader_service.model.regrade import Selection
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.service import collecting, intake
@@ -15,7 +15,6 @@ from grader_service.service.intake import receive_all
 from grader_service.store.acceptance import accept_all
 from grader_service.store.admission import IntakeLimits, foresee
 from grader_service.store.artifacts import FRESH_S, ArtifactStore
-from grader_service.store.engine import StoreUnavailable
 from grader_service.store.files import ARRIVING
 from grader_service.store.references import unreferenced
 from tests.receiving import receive

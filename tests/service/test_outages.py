@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from grader_service.errors import StoreUnavailable
 from grader_service.retry_policy import RetryPolicy
 from grader_service.service import judge, runner
 from grader_service.service.expiring import Expiry
@@ -12,7 +13,6 @@ from grader_service.service.readiness import DATABASE
 from grader_service.service.run_spaces import HostWord, WatchedHost
 from grader_service.service.runner import RunEnd
 from grader_service.store import leases, sweep
-from grader_service.store.engine import StoreUnavailable
 from grader_service.store.tables import RunState
 from sandbox.process_runner import ProcessRunner
 from tests.hand_clock import HandClock

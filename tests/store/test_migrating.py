@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
+from grader_service.errors import StoreUnavailable
 from grader_service.store import engine as engine_module
 from grader_service.store import migrating
-from grader_service.store.engine import SCHEMA, Store, StoreUnavailable
+from grader_service.store.engine import SCHEMA, Store
 from tests.conftest import fresh_database
 from tests.store.next_version import EXPANDED, INDEX, NEXT, become_next
 from tests.store.threads import at_once

@@ -9,10 +9,10 @@ from sqlalchemy.exc import DBAPIError
 from typer.testing import CliRunner
 
 from grader_service.cli.app import app
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, StoreUnavailable
 from grader_service.settings import Settings
 from grader_service.store import roles
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.engine import Store
 from grader_service.store.rights import RIGHTS
 from grader_service.store.tables import Base
 from tests.conftest import fresh_database

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, StoreUnavailable
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.exports.texts import with_texts
@@ -18,7 +18,7 @@ from grader_service.report.changes import Attempt
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.html import render_report
 from grader_service.store import attempts, cohorts, regrades
-from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.engine import Store
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.lookup import audience_of, batch_of, diff_now, id_of, query_of
