@@ -21,12 +21,13 @@ from scipy.stats import t
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from grader_service import wiring
-from grader_service.grading import clean_room, trusted_pod
-from grader_service.grading.arms import ArmLost
-from grader_service.grading.learner import Found
 from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.held_out.shards import begin_shard
-from grader_service.host import total_memory_mib, usable_cpus
+from grader_service.host.facts import total_memory_mib, usable_cpus
+from grader_service.measure import clean_room
+from grader_service.measure.arms import ArmLost
+from grader_service.run import trusted_pod
+from grader_service.run.learner import Found
 from grader_service.settings import Settings
 from sandbox.api import PodRole, PodSpec, SpaceLimits
 from tests.factories import a_discovery, a_pipeline

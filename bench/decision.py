@@ -3,7 +3,7 @@
     python bench/decision.py [--runs 100000] [--figure docs/figures/decision.svg]
 
 Blocks are drawn with a known true ratio and go through the lab's own plan and bounds, many runs at once; a test proves
-that this is `grader_service.sequential_test.replay`, run by run. No clock and no GPU takes part.
+that this is `grader_service.measure.sequential_test.replay`, run by run. No clock and no GPU takes part.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from grader_service.labs.specs import lab_text, read_lab
+from grader_service.measure.sequential_test import SMALLEST_SD, bounds_at
 from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan, threshold_of
-from grader_service.sequential_test import SMALLEST_SD, bounds_at
 
 RATIOS = (0.9, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2.0, 5.0)
 _DRAWN = RATIOS[:-1]

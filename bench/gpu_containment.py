@@ -16,16 +16,16 @@ import time
 from pathlib import Path
 
 from checks.registry import Registry
-from grader_service.gpu.nvml import NvmlGpu
-from grader_service.grading.progress import Silent
-from grader_service.host import Gpu, find_gpus
+from grader_service.host.facts import Gpu, find_gpus
+from grader_service.host.gpu.nvml import NvmlGpu
+from grader_service.host.sandboxes import open_runner
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
-from grader_service.sandboxes import open_runner
+from grader_service.run.progress import Silent
 from grader_service.service.pipeline import Graded, GradeDeps, grade
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from sandbox.api import SandboxRunner
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,8 +2,8 @@
 
     python bench/gpu_graphs.py [--device cuda] [--lanes 6] [--only TEXT] [--telling]
 
-The chains are those of tests/grading/geometry.py. Exit status 0 when none has a problem. With `--telling` they are the
-graphs of tests/grading/graphs_of_devices.py, which decode less on a GPU; exit status 0 when each has one.
+The chains are those of tests/measure/geometry.py. Exit status 0 when none has a problem. With `--telling` they are the
+graphs of tests/measure/graphs_of_devices.py, which decode less on a GPU; exit status 0 when each has one.
 
 With several lanes the seconds are those of processes that share the GPU and the cores; `bench/graph_experiments.py`
 measures one alone.
@@ -22,12 +22,12 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from grader_service.grading.acceptance import LEAST_SHARE
+from grader_service.measure.acceptance import LEAST_SHARE
 from grader_service.model.measurement import GraphProof
 from sandbox.guest.trusted.children import WithoutGpu
 from sandbox.guest.trusted.experiments import examine
-from tests.grading.geometry import chains, examined, write_images
-from tests.grading.graphs_of_devices import telling
+from tests.measure.geometry import chains, examined, write_images
+from tests.measure.graphs_of_devices import telling
 
 _DECODER = {"cuda": "mixed", "cpu": "cpu"}
 Images = list[tuple[str, tuple[int, int]]]

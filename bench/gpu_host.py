@@ -22,13 +22,13 @@ from pathlib import Path
 import yaml
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.pod_set import trusted_spec
-from grader_service.grading.trusted_pod import await_ready, begin_gpu, require_gpu
-from grader_service.host import Gpu, find_gpus
-from grader_service.sandboxes import gpu_name
+from grader_service.host.facts import Gpu, find_gpus
+from grader_service.host.sandboxes import gpu_name
+from grader_service.run.pod_set import trusted_spec
+from grader_service.run.trusted_pod import await_ready, begin_gpu, require_gpu
 from grader_service.settings import Settings
 from sandbox.api import PodRole, SpaceLimits
-from sandbox.docker_runner import DockerRunner, connect_engine
+from sandbox.docker.runner import DockerRunner, connect_engine
 from sandbox.gpu_access import GpuRefusal, choose
 
 CDI_FILE = Path("/etc/cdi/grader-bench.yaml")
@@ -38,7 +38,7 @@ HOLDER = """
 import os, sys
 from grader_service import wiring
 from grader_service.errors import ConfigurationError
-from grader_service.host import find_gpus
+from grader_service.host.facts import find_gpus
 from grader_service.settings import Settings
 gpu = next(gpu for gpu in find_gpus() if gpu.uuid == sys.argv[1])
 try:

@@ -18,9 +18,9 @@ from pathlib import Path
 from gpu_containment import MARK, READ_BACK, _grade, _said
 
 from checks.registry import Registry
-from grader_service.host import find_gpus
+from grader_service.host.facts import find_gpus
+from grader_service.host.sandboxes import open_runner
 from grader_service.labs.catalogue import load_lab
-from grader_service.sandboxes import open_runner
 from grader_service.settings import Settings
 
 LEARNER_S = 60

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.steward import Steward
+from grader_service.host.gpu.nvml import NvmlGpu
+from grader_service.host.gpu.steward import Steward
 from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import run_next
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import devices
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -35,20 +35,20 @@ from reference_latency import gate, held_s
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.gpu.nvml import NvmlGpu
-from grader_service.grading.kept_references import KeptReferences
-from grader_service.judge_process import JudgeProcess
+from grader_service.host.gpu.nvml import NvmlGpu
+from grader_service.judging.process import JudgeProcess
+from grader_service.measure.kept_references import KeptReferences
 from grader_service.model.verdict import Verdict
 from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import devices
-from sandbox.docker_options import STATE_LABEL
-from sandbox.warm_pool import WarmPool
-from sandbox.warm_runner import WarmRunner
+from sandbox.docker.options import STATE_LABEL
+from sandbox.warm.pool import WarmPool
+from sandbox.warm.runner import WarmRunner
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 Facts = dict[str, Any]

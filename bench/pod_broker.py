@@ -20,8 +20,8 @@ from pathlib import Path
 from trivial import Lane
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.host import usable_cpus
-from grader_service.sandboxes import open_runner
+from grader_service.host.facts import usable_cpus
+from grader_service.host.sandboxes import open_runner
 from grader_service.settings import Settings
 from sandbox.api import Ending, PodRole, PodSpec, SandboxRunner, SpaceLimits
 from sandbox.broker import wire

@@ -24,7 +24,7 @@ from servers import GRADER, Servers, servers, submission
 from sqlalchemy import select
 
 from grader_service.model.regrade import BatchState
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import regrade_states, regrades
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow

@@ -20,15 +20,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from checks.registry import Registry
-from grader_service.grading.progress import Silent
+from grader_service.host.sandboxes import open_runner
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.preflight import Preflight
-from grader_service.sandboxes import open_runner
+from grader_service.run.progress import Silent
 from grader_service.service.pipeline import preflight
 from grader_service.settings import Settings
-from sandbox.warm_pool import WarmPool
-from sandbox.warm_runner import WarmRunner
+from sandbox.warm.pool import WarmPool
+from sandbox.warm.runner import WarmRunner
 
 GRADER = str(Path(sys.executable).with_name("grader"))
 REFERENCE = Path(__file__).resolve().parents[1] / "examples" / "reference_submission.ipynb"

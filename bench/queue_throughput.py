@@ -36,7 +36,7 @@ from servers import GRADER, Servers, servers, submission
 from sqlalchemy import func, select
 from warm import interval
 
-from grader_service.signing import Signer, signed_by
+from grader_service.signer.signatures import Signer, signed_by
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, RunState, VerdictRow
 

@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.steward import Steward
-from grader_service.grading.kept_references import LEAST_LEARNERS, KeptReferences
-from grader_service.host import Gpu
-from grader_service.judge_process import JudgeProcess
+from grader_service.host.facts import Gpu
+from grader_service.host.gpu.nvml import NvmlGpu
+from grader_service.host.gpu.steward import Steward
+from grader_service.judging.process import JudgeProcess
+from grader_service.measure.kept_references import LEAST_LEARNERS, KeptReferences
 from grader_service.model.verdict import Provenance
 from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDeps, receive_all
@@ -36,11 +36,11 @@ from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd, RunnerDeps, removal, run_next
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import devices
 from grader_service.store.engine import Store
-from sandbox.warm_pool import WarmPool
-from sandbox.warm_runner import WarmRunner
+from sandbox.warm.pool import WarmPool
+from sandbox.warm.runner import WarmRunner
 
 SUBMISSION = Path(__file__).resolve().parents[1] / "examples" / "reference_submission.ipynb"
 _NOT_HELD = ("unpack", "start")

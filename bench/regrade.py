@@ -29,7 +29,7 @@ from sqlalchemy import text
 
 from grader_service.labs.specs import lab_text
 from grader_service.model.regrade import BatchState
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import regrades
 from tests.regrade.stored import LAB, fill
 

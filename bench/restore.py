@@ -21,7 +21,7 @@ from sqlalchemy import select, update
 from grader_service.backup import making, restoring
 from grader_service.backup.journal import Journal
 from grader_service.backup.place import Place
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import outbox
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store

@@ -33,14 +33,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.grading.progress import Progress, Silent
-from grader_service.host import find_gpus
+from grader_service.host.facts import find_gpus
 from grader_service.model.verdict import Verdict
+from grader_service.run.progress import Progress, Silent
 from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store.claims import Claim
 
 _QUIET_S = 900.0

@@ -37,8 +37,8 @@ from trivial import REFLECTIONS
 from grader_service.errors import InfrastructureError
 from grader_service.store.engine import Store
 from grader_service.store.tables import VerdictRow
-from sandbox.docker_options import STATE_LABEL
-from sandbox.docker_runner import connect_engine
+from sandbox.docker.options import STATE_LABEL
+from sandbox.docker.runner import connect_engine
 from tests.services.disk import Disk, disk
 
 STUB = [sys.executable, str(Path(__file__).with_name("stub_runner.py"))]

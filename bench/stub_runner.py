@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.grading.run import RunOutcome, beginning
 from grader_service.logs import configure_logs
 from grader_service.model.evidence import RunPlan
 from grader_service.queue.run_worker import run_worker
+from grader_service.run.execution import RunOutcome, beginning
 from grader_service.service import running
 from grader_service.settings import Settings
 from sandbox.api import SpaceLimits

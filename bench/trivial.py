@@ -8,20 +8,20 @@ from pathlib import Path
 import psutil
 
 from checks.registry import Registry
-from grader_service.grading.progress import Silent
+from grader_service.host.sandboxes import open_runner
 from grader_service.ingest.artifact import artifact_at
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
-from grader_service.sandboxes import open_runner
+from grader_service.run.progress import Silent
 from grader_service.service.pipeline import GradeDeps, grade
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from sandbox.api import SandboxRunner
-from sandbox.docker_engine import connect_engine
-from sandbox.docker_options import STATE_LABEL
-from sandbox.warm_pool import WarmPool
-from sandbox.warm_runner import WarmRunner
+from sandbox.docker.engine import connect_engine
+from sandbox.docker.options import STATE_LABEL
+from sandbox.warm.pool import WarmPool
+from sandbox.warm.runner import WarmRunner
 
 REFLECTIONS = """\
 where_dali_wins = [

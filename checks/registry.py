@@ -17,11 +17,11 @@ from checks.codes import code_problem
 from checks.contract import API_VERSION, Check
 from checks.function import FunctionCheck
 from checks.probe_files import ProbeFile, ProbeFiles
+from checks.raising import raised
 from grader_service.errors import ConfigurationError
 from grader_service.model.base import IDENTIFIER
 from grader_service.model.near import instead
 from grader_service.plugins.declared import Declared, origin
-from grader_service.raising import raised
 
 GROUP = "grader.checks"
 _SAID = ("id", "version", "title", "params_model", "observation_model")

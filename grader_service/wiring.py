@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy.engine import make_url
 
 from grader_service.errors import ConfigurationError, GraderError
-from grader_service.host import Gpu, driver_gpus, find_gpus
+from grader_service.host.device_lock import Hold, hold_device
+from grader_service.host.facts import Gpu, driver_gpus, find_gpus
 from grader_service.labs.specs import grader_lab, lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
 from grader_service.retry_policy import RUNS, RetryPolicy
-from grader_service.service.device_lock import Hold, hold_device
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
 from grader_service.store.admission import IntakeLimits
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from grader_service.backup.journal import Journal
     from grader_service.backup.place import Place
-    from grader_service.gpu.monitor import GpuMonitor
+    from grader_service.host.gpu.monitor import GpuMonitor
     from grader_service.model.base import Device
     from grader_service.service.canary import Canary
     from grader_service.service.gate import Gate
@@ -241,7 +241,7 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
     if settings.sandbox == "process" and settings.production:
         raise ConfigurationError("GRADER_SANDBOX=process has no isolation and is refused with GRADER_PRODUCTION=true")
     # Imported by those who run submissions: whoever asks the database should not wait for Docker and NumPy.
-    from grader_service.sandboxes import open_runner  # noqa: PLC0415
+    from grader_service.host.sandboxes import open_runner  # noqa: PLC0415
 
     return open_runner(settings.sandbox, grader_lab().image, settings, gpu)
 
@@ -253,7 +253,7 @@ def open_pod_broker(settings: Settings) -> "PodBroker":
         ConfigurationError: the device is not there, or a setting does not fit.
         SandboxUnavailable: the engine, an image or the GPU cannot be had.
     """
-    from grader_service.sandboxes import open_broker  # noqa: PLC0415 - see above
+    from grader_service.host.sandboxes import open_broker  # noqa: PLC0415 - see above
 
     return open_broker(_installed_labs(), settings, chosen_gpu(settings))
 
@@ -262,12 +262,12 @@ def runner_deps(
     settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "Gate", word: "HostWord | None" = None
 ) -> "RunnerDeps":
     """What a runner works with; its host is watched where there is a word of whether it is fit."""
-    from grader_service.grading.kept_references import KeptReferences  # noqa: PLC0415 - see above
+    from grader_service.measure.kept_references import KeptReferences  # noqa: PLC0415 - see above
     from grader_service.service.readiness import UnwatchedHost  # noqa: PLC0415
     from grader_service.service.run_spaces import WatchedHost  # noqa: PLC0415
     from grader_service.service.runner import RunnerDeps  # noqa: PLC0415
-    from sandbox.warm_pool import WarmPool  # noqa: PLC0415
-    from sandbox.warm_runner import WarmRunner  # noqa: PLC0415
+    from sandbox.warm.pool import WarmPool  # noqa: PLC0415
+    from sandbox.warm.runner import WarmRunner  # noqa: PLC0415
 
     sandbox = open_sandbox(settings, gpu)
     device: Device = "cuda" if gpu is not None else "cpu"
@@ -302,8 +302,8 @@ def canary(settings: Settings, deps: "RunnerDeps", monitor: "GpuMonitor | None")
 
     Its pods are none of those that are prepared for runs, nor does it leave a recipe for them.
     """
-    from grader_service.grading.canary import grade_canary  # noqa: PLC0415 - see above
     from grader_service.service.canary import Canary  # noqa: PLC0415
+    from grader_service.service.canary_grading import grade_canary  # noqa: PLC0415 - see above
 
     if monitor is None or not settings.canary_minutes:
         return None

@@ -105,7 +105,7 @@ def _with_references(text: str, pins: Mapping[str, Pin]) -> str:
 
 def main() -> int:
     """Pins all images; returns the exit status."""
-    from sandbox.docker_engine import connect_engine  # noqa: PLC0415 - what reads pins needs no engine
+    from sandbox.docker.engine import connect_engine  # noqa: PLC0415 - what reads pins needs no engine
 
     found, problems = resolve(connect_engine(), read_pins(), dt.datetime.now(tz=dt.UTC).date().isoformat())
     changed = write(found)

@@ -69,7 +69,7 @@ class PodSpec:
     gpu: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     imports: tuple[str, ...] = field(default=(), compare=False)
-    """Modules that the pod loads while it waits for a run, where it does; see `sandbox.warm_pool`."""
+    """Modules that the pod loads while it waits for a run, where it does; see `sandbox.warm.pool`."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.store import roles
 from grader_service.store.engine import Store
 from sandbox.broker.client import BrokerRunner
-from sandbox.docker_runner import DockerRunner, connect_engine
-from sandbox.process_runner import ProcessRunner
+from sandbox.docker.runner import DockerRunner, connect_engine
+from sandbox.process.runner import ProcessRunner
 from tests.checks import declared_codes
 from tests.kubernetes_api.cluster import OneNode
 from tests.levels.dealing import pytest_xdist_make_scheduler  # noqa: F401 - a hook

@@ -5,6 +5,7 @@ import math
 from functools import partial
 from typing import Any
 
+from grader_service.measure.sequential_test import decide
 from grader_service.model.discovery import Claim, Discovery, FirstBatch, LoaderFacts, PathClaim, PipelineFacts, TextList
 from grader_service.model.evidence import (
     BatchFacts,
@@ -29,7 +30,6 @@ from grader_service.model.measurement import (
     Measurement,
     Window,
 )
-from grader_service.sequential_test import decide
 
 A_LAB = LabRef(sha256="0" * 64, form="toml")
 """Of a plan, where nobody reads the lab."""

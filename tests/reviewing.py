@@ -12,10 +12,10 @@ from grader_service.labs.discovery import LabDiscovery
 from grader_service.model.discovery import TextList
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.lab import LabRef
-from grader_service.regrade.kept_labs import installed_lab
 from grader_service.service.judge import JudgeDeps, judge_next
+from grader_service.service.kept_labs import installed_lab
 from grader_service.service.reviewing import Reviewing
-from grader_service.signing import KeySigner
+from grader_service.signer.signatures import KeySigner
 from grader_service.store import acceptance, leases, results
 from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter
 from grader_service.store.review_tables import ReviewDecisionRow

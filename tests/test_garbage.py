@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import gc, weakref
-from grader_service.garbage import look_seldom
+from grader_service.host.garbage import look_seldom
 
 class Ring:
     def __init__(self):

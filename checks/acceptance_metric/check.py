@@ -61,7 +61,7 @@ def acceptance_metric(
     Evidence: the learner's own text, its answer as a reflection is; nothing in it is executed or obeyed.
     Points: a third each for metric, threshold and conditions; a pass needs all three.
     Errors: 0 false accepts on 24 failing and 1 false reject on 28 passing texts in
-        `tests/builtin_claims/test_acceptance_metric.py`.
+        `tests/checks/claims/test_acceptance_metric.py`.
     Cannot detect: whether the threshold is sensible, or was chosen after measuring; texts in other languages than
         English, German, French, Spanish, Portuguese and Italian, of which few words are known; copies from elsewhere
         than the lab's pages.

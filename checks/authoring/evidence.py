@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel
 
+from grader_service.measure.sequential_test import decide
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import MeasurementPlan
-from grader_service.sequential_test import decide
 
 _RATIOS = (1.9, 2.0, 2.1, 2.0)
 

@@ -23,9 +23,9 @@ from checks.authoring.material import Recorded, read_recorded
 from checks.authoring.planted import hidden_variants, leaks, shows, told
 from checks.authoring.purity import Watch
 from checks.authoring.target import Target, load_target, source_of
+from checks.raising import raised
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence
-from grader_service.raising import raised
 
 CASE_LIMIT_S = 10.0
 """A judge that is still busy with one case after that is stopped."""

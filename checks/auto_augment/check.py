@@ -44,7 +44,7 @@ def auto_augment(
             ours. DALI 2.4 builds 178 operators for TrivialAugment, 195 to 340 for AutoAugment, 336 for RandAugment.
     Points: all or nothing.
     Errors: 0 false accepts on 8 failing and 0 false rejects on 8 passing controls in
-        `tests/builtin_graph/test_auto_augment.py`.
+        `tests/checks/graphs/test_auto_augment.py`.
     Cannot detect: an automatic augmentation that the learner wrote without DALI's modules: it is not found. Origins are
         file names that the learner's process wrote into the graph: files of these names, with as many operators and a
         visible effect, would pass.

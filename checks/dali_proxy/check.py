@@ -85,7 +85,7 @@ def dali_proxy(
         batch.expected: labels of the dataset for the indices that the loader's own sampler gave for this batch.
     Points: all or nothing.
     Errors: 0 false accepts on 9 failing and 0 false rejects on 5 passing submissions in
-        `tests/builtin_claims/test_dali_proxy.py`.
+        `tests/checks/claims/test_dali_proxy.py`.
     Cannot detect: whether the batches that the learner timed came this way; in a rehearsal, where tensors really lie,
         for which the graph's own placement stands in; whether images follow their labels where a dataset shows none.
 

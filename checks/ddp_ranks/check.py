@@ -99,7 +99,7 @@ def ddp_ranks(
         of the submission, so the rest of the lab does not run again. All of it is learner code: tier D.
     Points: all or nothing.
     Errors: 0 false accepts on 12 failing and 0 false rejects on 7 passing functions in
-        `tests/builtin_claims/test_ddp_ranks.py`.
+        `tests/checks/claims/test_ddp_ranks.py`.
     Cannot detect: another order or another shard on real hosts than here, code that knows that it is looked at, files
         of batches whose labels are not the reader's. Where one GPU or none is there, device numbers are what pipelines
         and torch.cuda.set_device were given, not where anything ran.

@@ -1,6 +1,6 @@
 """Names of DALI's operators, their arguments and constants, to guess which one a misspelt name stands for.
 
-`names.json` is written from an installed DALI by `python -m tests.diagnosis.dali_names`, because the judge has none.
+`python -m tests.checks.diagnosis.dali_names` writes `names.json` from an installed DALI, because the judge has none.
 """
 
 import difflib

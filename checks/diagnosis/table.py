@@ -29,7 +29,7 @@ Mistakes that raise nothing are found by `checks.diagnosis.silent_mistakes(evide
 explains a measured rate is said by the check of the ratio (`checks/throughput_ratio/causes.py`) and not repeated here.
 
 Rows are data: `checks/diagnosis/rows/*.toml`. To add one, write it there, then a snippet that really raises it in
-`tests/diagnosis/snippets/`, and run
+`tests/checks/diagnosis/snippets/`, and run
 
     python -m checks.diagnosis.compile_rows
     python -m checks.diagnosis.table > docs/diagnosis.md

@@ -61,7 +61,7 @@ def epoch_coverage(
         What the iterator makes of the reader's numbers is counted by hand (`iterating`).
     Points: all or nothing.
     Errors: 0 false accepts on 9 failing and 0 false rejects on 8 passing controls in
-        `tests/builtin_graph/test_epoch_coverage.py`. A reader that shuffles without padding has every file in both
+        `tests/checks/graphs/test_epoch_coverage.py`. A reader that shuffles without padding has every file in both
         epochs by chance once in 286 runs.
     Cannot detect: loops of the learner that stop an epoch early; iterators that are not in a variable. Of a sharded
         graph the other shards are made by the grader: see the check `shard_coverage` for what the learner wrote.

@@ -10,8 +10,8 @@ from checks.fair_baseline.transforms import differences
 from checks.listing import listed
 from checks.observations.context import Context, context_of
 from checks.stopped import cut_short, run_end
-from grader_service.batch_geometry import geometry_difference
 from grader_service.model.base import Count
+from grader_service.model.batch_geometry import geometry_difference
 from grader_service.model.discovery import LoaderFacts
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Tier
@@ -102,7 +102,7 @@ def fair_baseline(
         graph, batch: batch size, operators and first batch of the DALI side (facts).
     Points: share of the required rules that are kept and could be looked at; a pass needs all of them.
     Errors: 0 false accepts on 14 failing and 0 false rejects on 12 passing pairs in
-        `tests/builtin_claims/test_fair_baseline.py`.
+        `tests/checks/claims/test_fair_baseline.py`.
     Cannot detect: work that a dataset or a collate function does beside its `transform`; transforms that do not print
         themselves. The work that the loader really does is compared in the measurement, not here.
 

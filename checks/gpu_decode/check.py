@@ -38,7 +38,7 @@ def gpu_decode(
             throughput keeps its measurement short.
     Points: all or nothing.
     Errors: 0 false accepts on 12 failing and 0 false rejects on 10 passing graphs in
-        `tests/builtin_claims/test_gpu_decode.py`.
+        `tests/checks/claims/test_gpu_decode.py`.
     Cannot detect: which share of the images the JPEG engine took, and which a CUDA kernel or, for rare kinds of JPEG,
         the CPU: `mixed` leaves that to the decoder.
 

@@ -69,7 +69,7 @@ def label_match(
             the learner's graph in a pod of ours. A straight line through both says which class each image shows.
     Points: all or nothing; the pairing is judged before the form.
     Errors: 0 false accepts on 12 failing and 0 false rejects on 10 passing controls in
-        `tests/builtin_graph/test_label_match.py`. Labels of strangers fit about one image in seven; 40 % of 100 are
+        `tests/checks/graphs/test_label_match.py`. Labels of strangers fit about one image in seven; 40 % of 100 are
         reached by chance with a probability below 1e-8, 98 % are needed for a pass. Behind changes of colour the
         correlation between class and brightness decides: of strangers it exceeds 0.6 with a probability below 1e-9.
     Cannot detect: labels that are right for the images and wrong for the course, such as folders in another order;

@@ -78,7 +78,7 @@ def legacy_pipeline(
         (claims; a liar hides a class by deleting its name, and gains only the look of another style).
     Points: all or nothing; nothing is a failure under `any`, which adds advice instead.
     Errors: 0 false accepts on 18 failing and 0 false rejects on 17 passing controls in
-        `tests/builtin_claims/test_legacy_pipeline.py`.
+        `tests/checks/claims/test_legacy_pipeline.py`.
     Cannot detect: classes that a factory function makes and does not leave in the namespace, and operators that are
         reached by getattr or through an import under a star.
 

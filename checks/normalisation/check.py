@@ -94,7 +94,7 @@ def normalisation(
             graph in a pod of ours. Per channel a straight line is fitted; its two numbers are mean and std.
     Points: all or nothing.
     Errors: 0 false accepts on 16 failing and 0 false rejects on 12 passing controls in
-        `tests/builtin_graph/test_normalisation.py`; every failing control gets the name of its own mistake.
+        `tests/checks/graphs/test_normalisation.py`; every failing control gets the name of its own mistake.
     Cannot detect: what is done to the values after the pipeline. Where the graph changes colours at random, the
         arguments of its own fn.crop_mirror_normalize or fn.normalize are read instead of its values, and a second
         normalisation somewhere else in it is not seen.

@@ -1,6 +1,6 @@
 """What a DALI iterator of one pipeline delivers per epoch, counted by hand from the numbers that its reader gives.
 
-The rules are those of `nvidia.dali.plugin.base_iterator` in DALI 2.4; `tests/builtin_graph/test_iterating.py` holds
+The rules are those of `nvidia.dali.plugin.base_iterator` in DALI 2.4; `tests/checks/graphs/test_iterating.py` holds
 them against the real iterator. Lengths are counted in samples.
 """
 

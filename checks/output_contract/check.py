@@ -53,7 +53,7 @@ def output_contract(
             DALI's own layout text decide nothing.
     Points: all or nothing; the first thing that is wrong is reported.
     Errors: 0 false accepts on 14 failing and 0 false rejects on 11 passing controls in
-        `tests/builtin_graph/test_output_contract.py`.
+        `tests/checks/graphs/test_output_contract.py`.
     Cannot detect: the order of channels behind changes of colour as strong as RandAugment's (`output.colours_vary`,
         not decided); a transposed image behind an operator that turns images anyway, or that is not square and was also
         resized to the turned size; the order of channels of a graph that makes everything grey.

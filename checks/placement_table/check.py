@@ -80,7 +80,7 @@ def placement_table(
     Points: share of the graph's stages that are stated right; a pass needs all of them. Random numbers, casts and
         copies need no entry; entries for what is no stage of the graph cost nothing and are named.
     Errors: 0 false accepts on 14 failing and 0 false rejects on 15 passing tables in
-        `tests/builtin_claims/test_placement_table.py`.
+        `tests/checks/claims/test_placement_table.py`.
     Cannot detect: a table that was printed from the graph by code instead of written by hand; words in languages other
         than English (and a few German ones) for a stage.
 

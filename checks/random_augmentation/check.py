@@ -36,7 +36,7 @@ def random_augmentation(
             of a ramp tell crops and flips.
     Points: all or nothing.
     Errors: 0 false accepts on 12 failing and 0 false rejects on 11 passing controls in
-        `tests/builtin_graph/test_random_augmentation.py`. A fair coin is called unfair with a probability of at most
+        `tests/checks/graphs/test_random_augmentation.py`. A fair coin is called unfair with a probability of at most
         1e-4; one of 0.1 or 0.9 is found out with more than 99.9 %, one of 0.3 with about 23 %.
     Cannot detect: whether ranges are sensible; which of several operators made a change. Where colours change as well,
         a random crop counts when samples differ and a cropping operator stands in the graph; an augmentation that

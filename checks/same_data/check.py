@@ -95,7 +95,7 @@ def same_data(
         that fits the loader best counts.
     Points: share of files that both read; a pass needs `min_overlap`, and equal classes where the lab wants them.
     Errors: 0 false accepts on 12 failing and 0 false rejects on 12 passing submissions in
-        `tests/builtin_claims/test_same_data.py`.
+        `tests/checks/claims/test_same_data.py`.
     Cannot detect: files that a dataset reads from elsewhere than its attributes say, and images that one side skips
         while it runs. A liar gains nothing: what is timed are the grader's own files on both sides.
 

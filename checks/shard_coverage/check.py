@@ -42,7 +42,7 @@ def shard_coverage(
             files that it reads with exactly these, in a pod of ours.
     Points: all or nothing.
     Errors: 0 false accepts on 9 failing and 0 false rejects on 6 passing controls in
-        `tests/builtin_graph/test_shard_coverage.py`.
+        `tests/checks/graphs/test_shard_coverage.py`.
     Cannot detect: where the learner's process gets its rank from; with `pipelines = "one"`, whether `shard_id` follows
         the rank at all, since the grader set it for the other shards: the feedback says so. A run carries four graphs,
         so more than four shards are not asked for.

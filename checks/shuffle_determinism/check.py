@@ -37,7 +37,7 @@ def shuffle_determinism(
             with its own seed, in a pod of ours.
     Points: all or nothing; the training pipeline is judged before those for validation.
     Errors: 0 false accepts on 8 failing and 0 false rejects on 9 passing controls in
-        `tests/builtin_graph/test_shuffle_determinism.py`. A shuffled reader comes out in the files' order, or twice in
+        `tests/checks/graphs/test_shuffle_determinism.py`. A shuffled reader comes out in the files' order, or twice in
         the same, with a probability of about 1 in 13!, which is below 1e-9.
     Cannot detect: a list of files that Python shuffled before the pipeline was built: it has one order for ever, and
         counts as not shuffled. Whether a fixed seed was chosen on purpose.

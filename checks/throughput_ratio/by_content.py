@@ -54,7 +54,7 @@ _BELIEVED = 0.7
 """Share of a reference's rate that counts when a ratio is to fail, where the learner's own code was timed: it may do
 more to an image than our references, which nobody can read. To pass, the floors of the plan count."""
 _NOT_FROM_FILES = ("independent", "unlike")
-"""Problems of a graph that leave no doubt (`grader_service/grading/acceptance.py`), each the last word of its code."""
+"""Problems of a graph that leave no doubt (`grader_service/measure/acceptance.py`), each the last word of its code."""
 _IN_DOUBT = {
     "unclear": ("unclear", "Leave out of the benchmark what replaces whole images, or let a person look at it."),
     "lesser": (

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from checks.dali_operators import RANDOM_RESIZED_CROP, RESIZE, row_of
 from checks.diagnosis.silent import IN_MEMORY
 from checks.observations.context import Context
-from grader_service.batch_geometry import geometry_difference
+from grader_service.model.batch_geometry import geometry_difference
 from grader_service.model.evidence import GraphFacts
 from grader_service.model.measurement import REFERENCES, Arm, ClaimBesideMeasurement, Decision, Measurement
 

@@ -13,11 +13,11 @@ from checks.throughput_ratio.advice import advice_on, how_timed
 from checks.throughput_ratio.by_content import not_delivered, not_run, softened
 from checks.throughput_ratio.causes import Cause, likely_causes
 from checks.throughput_ratio.gpu_decoding import unseen
+from grader_service.measure.sequential_test import allow_for_host, replay
 from grader_service.model.evidence import Need
 from grader_service.model.feedback import Advice
 from grader_service.model.measurement import Decision, Measurement
 from grader_service.model.verdict import Outcome, Tier
-from grader_service.sequential_test import allow_for_host, replay
 
 _SHORT_EPOCH = "advice.tiny_epoch"
 _EPOCHS = frozenset({"epoch_in_queue", "no_warm_up", "workers_start"})
@@ -72,7 +72,7 @@ def throughput_ratio(
             where it is below half of that ratio.
     Points: all or nothing; `inconclusive` has none.
     Errors: at a true ratio equal to the threshold, at most 0.5 % false accepts over all attempts of a learner (the
-        error budget of the test); see `grader_service.sequential_test` and `bench/decision.py`.
+        error budget of the test); see `grader_service.measure.sequential_test` and `bench/decision.py`.
     Cannot detect: a pipeline that is fast on our images and slow on the learner's own.
     """
     if room.problem is not None and (result := not_run(room, measurement, run_end(discovery))) is not None:

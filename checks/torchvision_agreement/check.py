@@ -111,7 +111,7 @@ def torchvision_agreement(
             mistakes.
     Points: all or nothing.
     Errors: 0 false accepts on 13 failing and 0 false rejects on 9 passing controls in
-        `tests/builtin_graph/test_torchvision_agreement.py`. Passing ones differ by at most 0.3 grey levels on the CPU
+        `tests/checks/graphs/test_torchvision_agreement.py`. Passing ones differ by at most 0.3 grey levels on the CPU
         backend, the nearest mistake (no antialiasing) by 1.3; a GPU's decoder adds up to about 0.5.
     Cannot detect: differences on images whose sides give no whole numbers after the resize, where both libraries round
         differently; several mistakes at once are told as one or as `agreement.differs`.

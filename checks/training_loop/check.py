@@ -125,7 +125,7 @@ def training_loop(
             loss and gradients.
     Points: all or nothing, at tier D: a list that was typed in passes, as long as a model that works lies beside it.
     Errors: 0 false accepts on 16 failing and 0 false rejects on 15 passing loops in
-        `tests/builtin_claims/test_training_loop.py`. Of 2,000 series of pure noise (of 3 to 71 % of the
+        `tests/checks/claims/test_training_loop.py`. Of 2,000 series of pure noise (of 3 to 71 % of the
         losses) 4.2 % pass as falling and 45.0 % are too noisy to tell; of 2,000 noisy falling ones 0.6 % do not pass,
         and 0.6 % are too noisy to tell.
     Cannot detect: losses that were invented, training on other data than the lab's, a loop inside a function that

@@ -5,7 +5,7 @@ from checks.authoring.suite import examine
 from checks.authoring.target import load_target
 from grader_service.authoring.controls import examine_controls
 from grader_service.errors import ConfigurationError
-from grader_service.grading.progress import Progress, Silent
+from grader_service.run.progress import Progress, Silent
 
 
 def conform(

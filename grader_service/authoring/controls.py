@@ -10,13 +10,13 @@ from checks.authoring.material import CONTROLS, CONTROLS_FILE, Control, read_con
 from checks.authoring.planted import leaks, told
 from checks.authoring.report import Property, advice, examples, failed, passed, skipped
 from checks.authoring.target import Target, source_of
+from checks.raising import raised
 from grader_service.authoring.trying import judge_evidence, run_submission
 from grader_service.errors import ConfigurationError, SubmissionRejected
-from grader_service.grading.progress import Progress, Silent
 from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.verdict import Outcome
-from grader_service.raising import raised
+from grader_service.run.progress import Progress, Silent
 from sandbox.api import SandboxRunner
 
 

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from checks.api import Result
 from checks.authoring.target import Target, load_anew
+from checks.raising import Raised, raised
 from grader_service.authoring.recording import record_control
 from grader_service.authoring.trying import parsed_params, run_submission
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.grading.progress import Progress
 from grader_service.model.evidence import Evidence, Need
-from grader_service.raising import Raised, raised
+from grader_service.run.progress import Progress
 from sandbox.api import SandboxRunner
 
 POLL_S = 0.1

@@ -50,7 +50,7 @@ def judge_check() -> "Callable[..., Result]":
 def grader_process_runner() -> "Iterator[SandboxRunner]":
     """Pods as plain processes, in a folder that goes away at the end. For code that you trust."""
     from grader_service.settings import Settings  # noqa: PLC0415 - see above
-    from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - see above
+    from sandbox.process.runner import ProcessRunner  # noqa: PLC0415 - see above
 
     settings = Settings()
     # Sockets lie in there, whose paths must be short.

@@ -12,13 +12,13 @@ from checks.api import Result
 from checks.authoring.target import Target
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.grading.measuring import measure
-from grader_service.grading.progress import Progress, Silent
-from grader_service.grading.run import execute
 from grader_service.ingest.artifact import artifact_at
+from grader_service.measure.measuring import measure
 from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabSpec, LabStep, PodLimits
+from grader_service.run.execution import execute
+from grader_service.run.progress import Progress, Silent
 from grader_service.service.run_planning import plan_run
 from grader_service.settings import Settings
 from sandbox.api import SandboxRunner
@@ -167,7 +167,7 @@ def parsed_params(loaded: LoadedCheck, params: Mapping[str, Any]) -> BaseModel:
 
 def process_runner() -> SandboxRunner:
     """Pods as plain processes, of the interpreter that the settings name."""
-    from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only where something is run
+    from sandbox.process.runner import ProcessRunner  # noqa: PLC0415 - only where something is run
 
     settings = Settings()
     if settings.lab_python is not None:

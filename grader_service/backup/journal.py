@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from grader_service.backup.place import ANSWERS, ERASURES, Place, fresh_name, reaching, stamp
 from grader_service.errors import ConfigurationError, InfrastructureError
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import outbox
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store

@@ -22,7 +22,7 @@ from grader_service.backup.place import (
     reaching,
 )
 from grader_service.errors import InfrastructureError
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import backups, rows
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store, schema_of

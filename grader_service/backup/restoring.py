@@ -6,7 +6,6 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from grader_service import key_folder
 from grader_service.backup import verifying
 from grader_service.backup.adopting import Adopted, adopt
 from grader_service.backup.journal import entries, keys_of
@@ -14,7 +13,8 @@ from grader_service.backup.place import LISTED, PRIVATE_KEY, Manifest, Place, ar
 from grader_service.backup.verifying import Checked
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.model.keys import KeyList, PublicKey
-from grader_service.signing import Signer
+from grader_service.signer import key_folder
+from grader_service.signer.signatures import Signer
 from grader_service.store import references, roles, rows, workers
 from grader_service.store.artifacts import ArtifactStore, DamagedArtifact
 from grader_service.store.clock import db_now

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import select
 
-from grader_service.signing import signed_by
+from grader_service.signer.signatures import signed_by
 from grader_service.store.engine import Store
 from grader_service.store.tables import VerdictRow
 

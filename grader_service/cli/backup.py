@@ -52,8 +52,8 @@ def make(
     """
     from grader_service import wiring
     from grader_service.backup.making import What
-    from grader_service.key_folder import pem
     from grader_service.signer.chosen import own_keys_only, signer_of
+    from grader_service.signer.key_folder import pem
 
     settings = Settings()
     place = wiring.backup_place(settings)

@@ -9,16 +9,16 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from checks.raising import raised
 from checks.registry import LoadedCheck, Registry
-from grader_service import rubric
 from grader_service.cli import authoring, dev
 from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, JudgeFailed, UsageError
-from grader_service.judging import Judged
+from grader_service.judging import rubric
+from grader_service.judging.checks import Judged
 from grader_service.labs.catalogue import named_lab
 from grader_service.model.lab import LabCheck, LabSpec, LabStep
 from grader_service.model.near import instead
-from grader_service.raising import raised
 
 app = typer.Typer(
     help="Checks: list them, make and test one, try one on given observations.",

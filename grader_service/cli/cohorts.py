@@ -14,14 +14,14 @@ from grader_service.cli.database import service_store
 from grader_service.cli.output import console, error_console, table_of, when, write_text
 from grader_service.cli.selecting import check_outcomes, moment, named
 from grader_service.errors import UsageError
-from grader_service.garbage import look_seldom
-from grader_service.interchange.registry import CohortForm, write_table
+from grader_service.exports.cohorts.bundle import write_bundle
+from grader_service.exports.cohorts.rows import COHORT_COLUMNS, cohort_rows
+from grader_service.exports.cohorts.texts import with_texts
+from grader_service.exports.registry import CohortForm, write_table
+from grader_service.host.garbage import look_seldom
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Status
-from grader_service.regrade.exports.bundle import write_bundle
-from grader_service.regrade.exports.rows import COHORT_COLUMNS, cohort_rows
-from grader_service.regrade.exports.texts import with_texts
 from grader_service.report.formats import ABSENT
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from grader_service.cli.database import service_store
 from grader_service.cli.output import console, table_of
-from grader_service.diagnosis import Finding, Level, examine
+from grader_service.host.doctor import Finding, Level, examine
 from grader_service.settings import Settings
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import typer
 
 from grader_service.cli.output import error_console, write_text
 from grader_service.errors import InfrastructureError, UsageError
-from grader_service.interchange.choosing import file_names, held_back, newest
-from grader_service.interchange.reading import MOST_BYTES, Found, Refused, read
-from grader_service.interchange.registry import VERDICTS, VerdictForm
+from grader_service.exports.choosing import file_names, held_back, newest
+from grader_service.exports.reading import MOST_BYTES, Found, Refused, read
+from grader_service.exports.registry import VERDICTS, VerdictForm
 from grader_service.model.base import IDENTIFIER
 from grader_service.model.keys import public_key
 from grader_service.model.verdict import Verdict

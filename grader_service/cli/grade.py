@@ -18,7 +18,7 @@ from grader_service.cli.delivery import Delivery
 from grader_service.cli.output import ProgressDisplay, error_console
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
-from grader_service.host import Gpu, find_gpus
+from grader_service.host.facts import Gpu, find_gpus
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import named_lab
 from grader_service.model.evidence import Evidence
@@ -60,7 +60,7 @@ class SandboxChoice(StrEnum):
 
 def opened(sandbox: SandboxChoice, image: str, settings: Settings, gpu: Gpu | None = None) -> "SandboxRunner":
     """A runner, once what others left behind is gone; who chose one without isolation is told so."""
-    from grader_service.sandboxes import open_runner
+    from grader_service.host.sandboxes import open_runner
 
     runner = open_runner(sandbox.value, image, settings, gpu)
     if sandbox is SandboxChoice.PROCESS:

@@ -59,7 +59,7 @@ def build_images(
     compose.yaml where no registry answers.
     """
     from images.build import RECIPES, build, lab_with
-    from sandbox.docker_engine import connect_engine
+    from sandbox.docker.engine import connect_engine
 
     wanted = set(images or [ImageChoice.ALL])
     recipes = {name: recipe for name, recipe in RECIPES.items() if wanted & {ImageChoice.ALL, ImageChoice(name)}}
@@ -85,7 +85,7 @@ def build_images(
 def list_images() -> None:
     """List the images on this engine and whether they are of this version's lock files."""
     from images.build import BASE_LABEL, RECIPES, recipe_digest
-    from sandbox.docker_engine import connect_engine
+    from sandbox.docker.engine import connect_engine
 
     client = connect_engine()
     table = table_of("image", "id", "base", "size", "state", overflow="ellipsis")
@@ -105,6 +105,6 @@ def show_sbom(
 ) -> None:
     """Print what an image holds: packages, versions, licences, as CycloneDX JSON that was made with the image."""
     from images.sbom import read_sbom
-    from sandbox.docker_engine import connect_engine
+    from sandbox.docker.engine import connect_engine
 
     typer.echo(read_sbom(connect_engine(), image), nl=False)

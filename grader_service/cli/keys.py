@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from grader_service import key_folder
 from grader_service.cli.output import console, table_of
 from grader_service.errors import UsageError
 from grader_service.model.keys import KeyList, PublicKey, key_id
 from grader_service.settings import Settings
+from grader_service.signer import key_folder
 from grader_service.signer.chosen import own_keys_only, signer_of
 
 app = typer.Typer(

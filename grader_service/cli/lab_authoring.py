@@ -57,7 +57,7 @@ def try_lab(
     Exit codes: 0 all came out as their folders say, or no folder says anything, 1 one did not, 2 usage, 3 our fault.
     """
     from grader_service.authoring.lab_trial import submissions_in, tried
-    from grader_service.judge_process import JudgeProcess
+    from grader_service.judging.process import JudgeProcess
     from grader_service.service.pipeline import GradeDeps
     from grader_service.service.pipeline import grade as grade_submission
     from grader_service.signer.chosen import signer_of

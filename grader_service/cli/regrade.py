@@ -17,7 +17,7 @@ from grader_service.cli.database import service_store
 from grader_service.cli.output import console, table_of, when
 from grader_service.cli.selecting import check_outcomes, check_versions, moment, named
 from grader_service.errors import UsageError
-from grader_service.garbage import look_seldom
+from grader_service.host.garbage import look_seldom
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import Batch, ItemState
 
@@ -329,7 +329,7 @@ def watch(
 def _warn_of_other_labs(batch: Batch) -> None:
     """Learners who submit from now on are graded by the installed lab: it should be the one that the batch used."""
     from checks.registry import Registry
-    from grader_service.regrade.kept_labs import installed_lab
+    from grader_service.service.kept_labs import installed_lab
 
     registry = Registry()
     for kept in batch.labs:

@@ -12,12 +12,12 @@ from grader_service.cli.database import service_store
 from grader_service.cli.diff_text import show_diff, show_flakes
 from grader_service.cli.output import console, error_console, write_text
 from grader_service.errors import UsageError
-from grader_service.interchange.registry import CohortForm, write_table
+from grader_service.exports.cohorts.rows import BATCH_COLUMNS, batch_rows
+from grader_service.exports.registry import CohortForm, write_table
 from grader_service.model.base import neutralise
 from grader_service.model.diff import Diff, Filter, Kind, Result
 from grader_service.model.regrade import Batch, Change, ItemState, Progress
 from grader_service.regrade.diff import diff_of
-from grader_service.regrade.exports.rows import BATCH_COLUMNS, batch_rows
 from grader_service.regrade.filters import rows_of
 from grader_service.regrade.flakes import flakes_of
 
@@ -144,7 +144,7 @@ def _opened(store: "Store", batch_id: str) -> tuple[Batch, Progress, Callable[[]
 def _parts(store: "Store", batch: Batch, changes: Iterable[Change]) -> set[tuple[str, str]]:
     """Step and check of all that the batch knows: its labs', and those of verdicts on either side."""
     from grader_service.labs.specs import read_lab
-    from grader_service.regrade.lab_texts import kept_text
+    from grader_service.service.lab_texts import kept_text
 
     labs = [read_lab(kept_text(store, ref), f"lab {ref.lab}") for ref in batch.labs]
     known = {(step.id, check.id) for lab in labs for step in lab.steps for check in step.checks}

@@ -11,7 +11,7 @@ from grader_service.errors import UsageError
 from grader_service.model.keys import KeyList, public_key
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
-from grader_service.signing import doubt, signed_by
+from grader_service.signer.signatures import doubt, signed_by
 
 
 def verify(

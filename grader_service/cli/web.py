@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from grader_service.cli.output import console
-from grader_service.garbage import look_seldom
+from grader_service.host.garbage import look_seldom
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
 

@@ -7,7 +7,7 @@ from grader_service.client.received import ReceivedVerdict
 from grader_service.errors import UsageError
 from grader_service.model.keys import KeyList
 from grader_service.model.verdict import Verdict
-from grader_service.signing import doubt, signed_by
+from grader_service.signer.signatures import doubt, signed_by
 
 
 def verify(verdict: Verdict | Mapping[str, object], public_keys: Iterable[str] | KeyList) -> None:

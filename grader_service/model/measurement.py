@@ -218,7 +218,7 @@ class GraphSeen(Frozen):
 class GraphProof(GraphSeen):
     """What a graph does in the clean room, found out by running it on other pictures and without its operators.
 
-    See `grader_service/grading/acceptance.py` for what follows from it.
+    See `grader_service/measure/acceptance.py` for what follows from it.
     """
 
     standard_area: Annotated[float, Field(ge=0, le=1)]

@@ -13,9 +13,9 @@ from celery import Celery
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.confinement import hide_this_process
 from grader_service.errors import InfrastructureError
-from grader_service.judge_process import JudgeProcess
+from grader_service.host.confinement import hide_this_process
+from grader_service.judging.process import JudgeProcess
 from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_answers_app, make_app
 from grader_service.queue.chores import announce_waiting, common_chores, judges_chores

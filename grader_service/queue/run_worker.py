@@ -17,10 +17,10 @@ from celery import Celery, signals
 
 from grader_service import wiring
 from grader_service.errors import SandboxUnavailable
-from grader_service.gpu.monitor import GpuMonitor
-from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.steward import Steward
-from grader_service.host import Gpu
+from grader_service.host.facts import Gpu
+from grader_service.host.gpu.monitor import GpuMonitor
+from grader_service.host.gpu.nvml import NvmlGpu
+from grader_service.host.gpu.steward import Steward
 from grader_service.queue.app import PREFLIGHT_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
 from grader_service.queue.consumer_watchdog import ConsumerWatchdog

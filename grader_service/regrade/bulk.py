@@ -12,14 +12,14 @@ import structlog
 
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, GraderError, InfrastructureError, StoreUnavailable, UsageError
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.model.lab import LabSpec
-from grader_service.regrade.kept_labs import kept_lab
 from grader_service.retry_policy import REGRADE_ITEMS, RetryPolicy
+from grader_service.service.kept_labs import kept_lab
 from grader_service.service.patience import patiently
 from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import verdict_on
-from grader_service.signing import Signer, SignerAway
+from grader_service.signer.signatures import Signer, SignerAway
 from grader_service.store import regrades
 from grader_service.store.engine import Store
 from grader_service.store.regrade_work import Answer, Chunk, Job, claim_chunk, give_back, renew_chunk, store_answers

@@ -14,10 +14,10 @@ import structlog
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.confinement import hide_this_process
 from grader_service.errors import InfrastructureError
-from grader_service.garbage import look_seldom
-from grader_service.judge_process import JudgeProcess
+from grader_service.host.confinement import hide_this_process
+from grader_service.host.garbage import look_seldom
+from grader_service.judging.process import JudgeProcess
 from grader_service.logs import configure_logs
 from grader_service.regrade.bulk import BulkDeps, LabNotHere, judge_chunk
 from grader_service.regrade.yielding import LiveWatch, lower_priority

@@ -12,7 +12,8 @@ from typing import Literal
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.errors import UsageError
-from grader_service.judging import needs_of
+from grader_service.judging.checks import needs_of
+from grader_service.judging.probe_plan import wanted_probes
 from grader_service.model.regrade import (
     MOST_REPEATS,
     Batch,
@@ -23,9 +24,8 @@ from grader_service.model.regrade import (
     Selection,
 )
 from grader_service.model.verdict_summary import every_value
-from grader_service.probe_plan import wanted_probes
-from grader_service.regrade.kept_labs import TakenLab, installed_lab, labs_in_files
 from grader_service.regrade.sufficiency import Asked, Choice, Collected, choose
+from grader_service.service.kept_labs import TakenLab, installed_lab, labs_in_files
 from grader_service.store import devices, regrades
 from grader_service.store.cohorts import Candidate, candidates
 from grader_service.store.engine import Store

@@ -9,7 +9,7 @@ from checks.registry import Registry
 from grader_service.errors import GraderError, StoreUnavailable
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef, LabSpec
-from grader_service.regrade.kept_labs import kept_lab
+from grader_service.service.kept_labs import kept_lab
 from grader_service.service.run_planning import plan_run
 from grader_service.store import devices, regrades
 from grader_service.store.artifacts import ArtifactStore

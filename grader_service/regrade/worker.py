@@ -13,7 +13,7 @@ import structlog
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.confinement import hide_this_process
+from grader_service.host.confinement import hide_this_process
 from grader_service.regrade.releasing import ReleaseDeps, release_due
 from grader_service.retry_policy import REGRADE_ITEMS
 from grader_service.service import pulse

@@ -2,13 +2,13 @@
 
 import math
 
+from grader_service.measure.sequential_test import bounds_at, spent
 from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan
 from grader_service.model.measurement import Decision, HostEffect
 from grader_service.report import formats
 from grader_service.report.formats import percent
 from grader_service.report.shown import factor
 from grader_service.report.words import MeasuredTier, listed
-from grader_service.sequential_test import bounds_at, spent
 
 
 def rule(

@@ -6,8 +6,8 @@ from dataclasses import replace
 import structlog
 
 from grader_service.errors import GraderError, StoreUnavailable
-from grader_service.gpu.monitor import GpuMonitor
-from grader_service.gpu.steward import GpuUnfit, Steward
+from grader_service.host.gpu.monitor import GpuMonitor
+from grader_service.host.gpu.steward import GpuUnfit, Steward
 from grader_service.retry_policy import CANARIES
 from grader_service.store import canaries
 from grader_service.store.engine import Store

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from checks.api import Result, failed, passed
 from checks.codes import needs_review
-from grader_service.judging import Judged
+from grader_service.judging.checks import Judged
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.review import MOST_SEEN, Decision, Reviews, subject_of
 from grader_service.model.verdict import CheckReview

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from grader_service import __version__
-from grader_service.host import Gpu, host_facts, usable_cpus
+from grader_service.host.facts import Gpu, host_facts, usable_cpus
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
 from grader_service.store import results

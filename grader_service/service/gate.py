@@ -4,7 +4,7 @@ from typing import Protocol
 
 import structlog
 
-from grader_service.gpu.steward import GpuUnfit, Health, Steward
+from grader_service.host.gpu.steward import GpuUnfit, Health, Steward
 from grader_service.store import devices
 from grader_service.store.engine import Store
 

@@ -11,12 +11,12 @@ import structlog
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
-from grader_service import verdicts
 from grader_service.errors import ConfigurationError, SubmissionRejected, UsageError
+from grader_service.judging import verdicts
 from grader_service.model.base import neutralise
 from grader_service.model.lab import LabRef
 from grader_service.model.submission import Submission
-from grader_service.regrade.kept_labs import TakenLab, installed_lab
+from grader_service.service.kept_labs import TakenLab, installed_lab
 from grader_service.service.message import (
     ArtifactMessage,
     Malformed,
@@ -26,7 +26,7 @@ from grader_service.service.message import (
     salvage,
 )
 from grader_service.service.run_planning import Planned, plan_run
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store.acceptance import Accepted, Arrival, Repeated, Waiter, accept_all
 from grader_service.store.admission import Admitted, Conflicting, Content, IntakeLimits, Refused, Wanted, foresee
 from grader_service.store.artifacts import ArtifactStore

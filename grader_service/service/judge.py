@@ -6,20 +6,20 @@ import structlog
 
 from checks.registry import Registry
 from grader_service.errors import GraderError, InfrastructureError, JudgeFailed, StoreUnavailable
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.labs.discovery import LabText
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef
 from grader_service.model.review import Reviews
 from grader_service.model.verdict import Mode, Verdict
-from grader_service.regrade.kept_labs import kept_lab
-from grader_service.regrade.lab_texts import kept_text
 from grader_service.retry_policy import JUDGING, RetryPolicy
+from grader_service.service.kept_labs import kept_lab
+from grader_service.service.lab_texts import kept_text
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import cancelled, preflight_on, verdict_on
-from grader_service.signing import Signer, SignerAway
+from grader_service.signer.signatures import Signer, SignerAway
 from grader_service.store import leases, results, review_cases
 from grader_service.store.claims import Claim
 from grader_service.store.engine import Store

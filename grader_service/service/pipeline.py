@@ -20,12 +20,12 @@ from pathlib import Path
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
-from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.grading.progress import Progress
-from grader_service.host import Gpu
+from grader_service.host.facts import Gpu
 from grader_service.ingest.artifact import Artifact
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging import verdicts
+from grader_service.judging.preflighting import preflight_of
+from grader_service.judging.process import JudgeProcess
 from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
@@ -33,11 +33,11 @@ from grader_service.model.preflight import Preflight
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
-from grader_service.preflighting import preflight_of
+from grader_service.run.progress import Progress
 from grader_service.service.run_planning import plan_run
 from grader_service.service.running import run
 from grader_service.service.verdict_making import verdict_on
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from sandbox.api import SandboxRunner
 
 
@@ -81,7 +81,7 @@ def grade(
         artifact: the bytes as sent.
         deps: what it is done with.
         progress: hears about stages and blocks.
-        afterwards: see `grading.run.execute`.
+        afterwards: see `run.execution.execute`.
 
     Raises:
         UsageError: the submission names steps that the lab does not have.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from grader_service.host import Gpu
+from grader_service.host.facts import Gpu
 from grader_service.model.lab import LabSpec, Placement
 
 

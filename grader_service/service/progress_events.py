@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import structlog
 
 from grader_service.errors import StoreUnavailable
-from grader_service.grading.progress import Progress, Silent
 from grader_service.model.progress import ProgressEvent, one_line
+from grader_service.run.progress import Progress, Silent
 from grader_service.store.claims import Claim
 from grader_service.store.engine import Store
 from grader_service.store.submissions import progress_to

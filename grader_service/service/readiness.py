@@ -15,9 +15,9 @@ import structlog
 
 from grader_service import state_folder
 from grader_service.errors import GraderError, InfrastructureError, StoreUnavailable
+from grader_service.host.disk_use import disk_use
 from grader_service.service import pulse
-from grader_service.service.disk_use import disk_use
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import canaries, devices, workers
 from grader_service.store.engine import Store
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import structlog
 
 from grader_service.errors import GraderError, StoreUnavailable
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.model.verdict import Verdict
-from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.judge import JudgeDeps, evidence_of
+from grader_service.service.kept_labs import kept_lab
 from grader_service.service.verdict_making import verdict_on
-from grader_service.signing import SignerAway
+from grader_service.signer.signatures import SignerAway
 from grader_service.store import review_cases
 from grader_service.store.one_by_one import tell
 from grader_service.store.review_work import Decided, decided_cases, store_reviewed

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
-from grader_service.judging import needs_of
+from grader_service.judging.checks import needs_of
+from grader_service.judging.preflighting import images_needed, preflight_needs
+from grader_service.judging.probe_plan import wanted_probes
 from grader_service.model.evidence import RunPlan, RunTask
 from grader_service.model.lab import LabRef, LabSpec, threshold_of
 from grader_service.model.probe import ProbeTask
-from grader_service.preflighting import images_needed, preflight_needs
-from grader_service.probe_plan import wanted_probes
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,23 @@ from pathlib import Path
 import structlog
 
 from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable, StoreUnavailable
-from grader_service.gpu.steward import Health
-from grader_service.grading.kept_references import KeptReferences
-from grader_service.grading.progress import Progress, Silent
-from grader_service.grading.run import beginning
-from grader_service.host import Gpu
+from grader_service.host.facts import Gpu
+from grader_service.host.gpu.steward import Health
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import read_lab
+from grader_service.measure.kept_references import KeptReferences
 from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence, ProbeRef, RunPlan
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
-from grader_service.regrade.lab_texts import kept_text
 from grader_service.retry_policy import RUNS, RetryPolicy
+from grader_service.run.execution import beginning
+from grader_service.run.progress import Progress, Silent
 from grader_service.service.deduplication import as_own, evidence_of_duplicate
 from grader_service.service.gate import Gate
+from grader_service.service.lab_texts import kept_text
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.readiness import Host, UnwatchedHost

@@ -5,17 +5,17 @@ from contextlib import ExitStack
 from functools import partial
 
 from grader_service.errors import SubmissionRejected
-from grader_service.grading.kept_references import KeptReferences
-from grader_service.grading.measuring import measure, try_graph
-from grader_service.grading.progress import Progress
-from grader_service.grading.run import RunOutcome, execute
-from grader_service.host import Gpu
+from grader_service.host.facts import Gpu
 from grader_service.ingest.artifact import Artifact
+from grader_service.measure.kept_references import KeptReferences
+from grader_service.measure.measuring import measure, try_graph
 from grader_service.model.base import Device
 from grader_service.model.evidence import RunTask
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from grader_service.model.rejection import Rejection
+from grader_service.run.execution import RunOutcome, execute
+from grader_service.run.progress import Progress
 from sandbox.api import SandboxRunner
 
 
@@ -35,7 +35,7 @@ def run(
     afterwards: ExitStack | None = None,
     preflight: bool = False,
 ) -> RunOutcome | Rejection:
-    """Executes a submission; see `grading.run.execute` for what is not said here.
+    """Executes a submission; see `run.execution.execute` for what is not said here.
 
     Args:
         submitter: who hands in, by whatever name; None where the content has to stand for somebody.

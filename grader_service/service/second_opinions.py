@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from checks.api import Result, passed, undecided
-from grader_service.judging import Judged
+from grader_service.judging.checks import Judged
 from grader_service.model.review import subject_of
 from grader_service.model.verdict import Outcome
 from grader_service.service.patience import patiently

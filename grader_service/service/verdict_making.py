@@ -7,10 +7,11 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from checks.registry import Registry
-from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected, UsageError
-from grader_service.judge_process import EvidenceUnreadable, JudgeProcess
-from grader_service.judging import judge as judge_here
+from grader_service.judging import verdicts
+from grader_service.judging.checks import judge as judge_here
+from grader_service.judging.preflighting import preflight_of
+from grader_service.judging.process import EvidenceUnreadable, JudgeProcess
 from grader_service.labs.discovery import LabText
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Evidence
@@ -20,7 +21,6 @@ from grader_service.model.rejection import Rejection
 from grader_service.model.review import Reviews
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
-from grader_service.preflighting import preflight_of
 from grader_service.service.decisions import with_decisions
 from grader_service.service.second_opinions import SecondOpinions
 from grader_service.store.cancelling import CANCELLED

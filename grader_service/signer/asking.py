@@ -15,7 +15,7 @@ from grader_service.errors import InfrastructureError
 from grader_service.model.base import Wire
 from grader_service.model.keys import KeyList
 from grader_service.model.verdict import Signature
-from grader_service.signing import Signer, SignerAway
+from grader_service.signer.signatures import Signer, SignerAway
 
 SIGN = b"sign\n"
 KEYS = b"keys\n"

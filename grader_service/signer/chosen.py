@@ -1,10 +1,10 @@
 """Which signer the settings mean."""
 
-from grader_service import key_folder
 from grader_service.errors import ConfigurationError
 from grader_service.settings import Settings
+from grader_service.signer import key_folder
 from grader_service.signer.asking import SocketSigner
-from grader_service.signing import FolderSigner, Signer
+from grader_service.signer.signatures import FolderSigner, Signer
 
 
 def signer_of(settings: Settings) -> Signer:

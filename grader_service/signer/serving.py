@@ -19,14 +19,14 @@ from typing import Annotated, Any
 import structlog
 from pydantic import Field, TypeAdapter, ValidationError
 
-from grader_service.confinement import hide_this_process
 from grader_service.errors import ConfigurationError, GraderError, UsageError
+from grader_service.host.confinement import hide_this_process
 from grader_service.model.base import Wire, first_problem
 from grader_service.model.erasure import ErasureNote
 from grader_service.model.keys import NEAR
 from grader_service.model.verdict import Verdict
 from grader_service.signer.asking import KEYS, MOST_BYTES, SIGN, Known, Refusal, Signed
-from grader_service.signing import FolderSigner
+from grader_service.signer.signatures import FolderSigner
 
 log = structlog.get_logger(__name__)
 

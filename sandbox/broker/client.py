@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from grader_service.errors import Outdated, SandboxUnavailable
-from sandbox import docker_options
 from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
 from sandbox.broker import wire
+from sandbox.docker import options as docker_options
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
 from sandbox.pod import ConnectedPod, ContainerEnd

@@ -18,8 +18,8 @@ from grader_service.errors import ConfigurationError, SandboxUnavailable
 from sandbox.api import PodSpec, SpaceLimits
 from sandbox.broker import wire
 from sandbox.broker.rules import Bounds, NotAllowed, require_limits, require_pod
-from sandbox.docker_engine import DockerHandle
-from sandbox.docker_runner import DockerRunner, DockerRunSpace
+from sandbox.docker.engine import DockerHandle
+from sandbox.docker.runner import DockerRunner, DockerRunSpace
 from sandbox.endpoint import listen
 from sandbox.pod import ContainerEnd
 from sandbox.run_folder import dead_runs

@@ -22,7 +22,7 @@ from grader_service.authoring.pytest_plugin import grader_process_runner  # noqa
 from grader_service.authoring.recording import record_control
 from grader_service.authoring.trying import read_params
 from grader_service.errors import UsageError
-from grader_service.grading.progress import Silent
+from grader_service.run.progress import Silent
 
 CHECK = '''"""Words."""
 

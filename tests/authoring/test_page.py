@@ -17,9 +17,9 @@ from checks.contract import API_VERSION
 from checks.registry import load_file
 from grader_service.authoring import pytest_plugin
 from grader_service.authoring.conformance import conform
-from grader_service.grading.progress import Silent
 from grader_service.model.evidence import Need
 from grader_service.model.feedback import Advice, Feedback
+from grader_service.run.progress import Silent
 from tests.authoring.conftest import ROOT
 
 pytestmark = pytest.mark.slow

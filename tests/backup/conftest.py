@@ -13,7 +13,7 @@ from grader_service.backup.journal import Journal
 from grader_service.backup.making import What
 from grader_service.backup.place import NEWEST, Place
 from grader_service.backup.restoring import Where
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import leases, outbox, results
 from grader_service.store.acceptance import Waiter
 from grader_service.store.artifacts import ArtifactStore

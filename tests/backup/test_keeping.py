@@ -12,10 +12,10 @@ from grader_service.backup.making import What
 from grader_service.backup.place import ANSWERS, ARTIFACTS, PRIVATE_KEY, Place
 from grader_service.backup.restoring import Where
 from grader_service.errors import ConfigurationError, InfrastructureError
-from grader_service.key_folder import add, key_list, pem, revoke, rotate
 from grader_service.model.evidence import ProbeRef
 from grader_service.service.metrics import StoreCollector
-from grader_service.signing import Signer
+from grader_service.signer.key_folder import add, key_list, pem, revoke, rotate
+from grader_service.signer.signatures import Signer
 from grader_service.store import backups, erasing
 from grader_service.store.clock import db_now
 from grader_service.store.references import with_artifact

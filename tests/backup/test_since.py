@@ -10,9 +10,9 @@ from checks.registry import Registry
 from grader_service.backup import making
 from grader_service.backup.journal import note_erasure
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
-from grader_service.key_folder import rotate
 from grader_service.model.base import neutralise
 from grader_service.service.judge import JudgeDeps
+from grader_service.signer.key_folder import rotate
 from grader_service.store import attempts, backups, erasing, leases, operations, outbox, reconciling, results, reviews
 from grader_service.store.acceptance import Repeated, run_row
 from grader_service.store.clock import db_now

@@ -6,7 +6,7 @@ from typing import Any
 from checks.api import Check, Result
 from checks.codes import outcomes_of
 from checks.registry import LoadedCheck, Registry
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.model.verdict import NOT_REACHED
 
 ADVICE_FAILED = "judge.failed"

@@ -56,7 +56,7 @@ def _like(value: Any) -> st.SearchStrategy[Any]:
 
 
 def judged(check: Any, evidence: Evidence, **params: object) -> Result:
-    """What a check answers on evidence, as `grader_service.judging` asks it."""
+    """What a check answers on evidence, as `grader_service.judging.checks` asks it."""
     taken = check.params_model.model_validate(params)
     result, observation = check.answer(evidence, taken)
     if observation is not None:

@@ -7,8 +7,8 @@ import pytest
 from checks.cuda_batch.check import cuda_batch
 from checks.throughput_ratio import by_content
 from checks.throughput_ratio.check import throughput_ratio
-from grader_service.grading.acceptance import Observed, judge
-from grader_service.grading.work_parity import standard_work
+from grader_service.measure.acceptance import Observed, judge
+from grader_service.measure.work_parity import standard_work
 from grader_service.model.discovery import FirstBatch
 from grader_service.model.evidence import CleanRoom, ServedBatch
 from grader_service.model.measurement import (

@@ -11,7 +11,7 @@ from checks.not_carried import no_dali, not_carried
 from checks.own_codes import answers_of
 from checks.probing import read_probe
 from checks.reference import page
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.model.evidence import Ending, ProbeSite
 from grader_service.model.verdict import NOT_REACHED, Outcome
 from tests.checks import declared_codes

@@ -5,9 +5,9 @@ from pydantic import Field
 
 from checks.probe_files import ProbeFiles
 from checks.registry import LoadedCheck, Registry
+from grader_service.judging.probe_plan import wanted_probes
 from grader_service.model.base import Wire
 from grader_service.model.lab import LabCheck, LabStep
-from grader_service.probe_plan import wanted_probes
 from tests.checks.test_probe_files import GOOD
 from tests.checks.test_registry import GoodCheck
 

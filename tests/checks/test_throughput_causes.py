@@ -9,11 +9,11 @@ import pytest
 from checks.observations.context import Context, context_of
 from checks.throughput_ratio.causes import likely_causes
 from checks.throughput_ratio.check import throughput_ratio
-from grader_service.grading import baselines
-from grader_service.grading.arms import LearnerArm, LoaderReady
-from grader_service.grading.baselines import own_loader
-from grader_service.grading.clean_room import Carried
-from grader_service.grading.comparison import fair_settings
+from grader_service.measure import baselines
+from grader_service.measure.arms import LearnerArm, LoaderReady
+from grader_service.measure.baselines import own_loader
+from grader_service.measure.clean_room import Carried
+from grader_service.measure.comparison import fair_settings
 from grader_service.model.evidence import CleanRoom, OperatorFacts
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurement, LoaderSettings

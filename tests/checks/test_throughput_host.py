@@ -3,9 +3,9 @@
 import math
 
 from checks.throughput_ratio.check import throughput_ratio
+from grader_service.measure.sequential_test import decide
 from grader_service.model.measurement import Corroboration, HostBlock, HostEffect
 from grader_service.model.verdict import Outcome
-from grader_service.sequential_test import decide
 from tests.checks.judged import judged
 from tests.checks.test_throughput_causes import SLOW
 from tests.factories import a_block, a_measurement, an_evidence

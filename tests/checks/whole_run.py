@@ -8,15 +8,15 @@ from typing import Any
 from checks.api import Result
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
-from grader_service.grading.measuring import measure
-from grader_service.grading.progress import Silent
-from grader_service.grading.run import execute
 from grader_service.ingest.artifact import artifact_at
-from grader_service.judging import judge
+from grader_service.judging.checks import judge
+from grader_service.judging.probe_plan import wanted_probes
 from grader_service.labs.specs import lab_text, read_lab
+from grader_service.measure.measuring import measure
 from grader_service.model.evidence import Evidence, Need, RunTask
 from grader_service.model.lab import LabCheck, LabStep
-from grader_service.probe_plan import wanted_probes
+from grader_service.run.execution import execute
+from grader_service.run.progress import Silent
 
 
 def run_and_judge(

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from grader_service.diagnosis import Level, _engine, _runc, _toolkit, examine
+from grader_service.host.doctor import Level, _engine, _runc, _toolkit, examine
 from grader_service.settings import Settings
 from grader_service.store import workers
 from grader_service.store.engine import Store

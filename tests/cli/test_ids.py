@@ -12,7 +12,7 @@ from grader_service.store.engine import Store
 from grader_service.store.ids import AmbiguousId, UnknownId
 from grader_service.store.tables import RunRow, table_of
 from tests.command_line import invoked, typed
-from tests.interchange.corpus import ROOT
+from tests.exports.corpus import ROOT
 from tests.regrade.deps import overwrite, read
 from tests.regrade.stored import fill
 from tests.report.factories import verdict

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from grader_service import key_folder, verdicts, wiring
+from grader_service import wiring
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.key_folder import private_key
+from grader_service.judging import verdicts
 from grader_service.model.keys import KeyList, PublicKey, key_id
 from grader_service.settings import Settings
-from grader_service.signing import KeySigner, Signer, doubt, signed_by
+from grader_service.signer import key_folder
+from grader_service.signer.key_folder import private_key
+from grader_service.signer.signatures import KeySigner, Signer, doubt, signed_by
 from grader_service.store import leases, results
 from tests.command_line import grader, invoked, typed
 from tests.store.test_store import a_submission, a_verdict, accept

@@ -14,8 +14,8 @@ from grader_service.model.place import Place
 from grader_service.model.preflight import Preflight
 from tests.command_line import invoked
 from tests.factories import LOSES, WINS, a_discovery
-from tests.grading.test_preflight import told
 from tests.report.factories import verdict
+from tests.service.test_local_preflight import told
 
 LISTS = f"where_dali_wins = {list(WINS)!r}\nwhere_dali_loses = {list(LOSES)!r}\n"
 

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
+from checks.raising import MOST, raised
 from checks.registry import Registry, load_file
 from grader_service.cli import app as command_line
 from grader_service.errors import ConfigurationError, JudgeFailed, SandboxUnavailable
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
+from grader_service.judging.verdicts import our_failure
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode
-from grader_service.raising import MOST, raised
-from grader_service.verdicts import our_failure
 from sandbox.api import SandboxFacts
 from tests import reviewing
 from tests.command_line import grader, invoked

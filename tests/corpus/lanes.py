@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from grader_service.model.base import Device
-from sandbox.docker_engine import connect_engine
+from sandbox.docker.engine import connect_engine
 from tests.corpus import catalogue
 from tests.corpus.case import Case
 from tests.corpus.result import Result, play

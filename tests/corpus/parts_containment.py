@@ -15,7 +15,7 @@ from grader_service.model.evidence import PodRole
 from grader_service.model.verdict import Outcome
 from grader_service.service.pipeline import Graded
 from sandbox.api import PodSpec, Scratch, SpaceLimits
-from sandbox.docker_options import PodFolders, ScratchVolumes, container_options, labels
+from sandbox.docker.options import PodFolders, ScratchVolumes, container_options, labels
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.world import World

@@ -9,13 +9,13 @@ from unittest import mock
 
 from structlog.testing import capture_logs
 
-from grader_service.grading.run import RunOutcome
+from grader_service.measure.sequential_test import decide
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Measurement
 from grader_service.model.verdict import Verdict
 from grader_service.retry_policy import RetryPolicy
-from grader_service.sequential_test import decide
+from grader_service.run.execution import RunOutcome
 from grader_service.service import running
 from grader_service.service.intake import IntakeDeps, Taken
 from grader_service.service.judge import JudgeDeps, judge_next

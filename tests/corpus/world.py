@@ -8,26 +8,26 @@ from pathlib import Path
 from unittest.mock import patch
 
 from checks.registry import Registry
-from grader_service.grading import learner
-from grader_service.grading.progress import Silent
-from grader_service.host import find_gpus
+from grader_service.host.facts import find_gpus
+from grader_service.host.sandboxes import open_runner
 from grader_service.ingest.artifact import Artifact, artifact_at
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.base import Device
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
-from grader_service.sandboxes import open_runner
+from grader_service.run import learner
+from grader_service.run.progress import Silent
 from grader_service.service.intake import IntakeDeps
 from grader_service.service.pipeline import Graded, GradeDeps, grade
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from sandbox.api import SandboxRunner
-from sandbox.docker_options import LABEL, STATE_LABEL
-from sandbox.docker_runner import connect_engine
+from sandbox.docker.options import LABEL, STATE_LABEL
+from sandbox.docker.runner import connect_engine
 from tests.corpus.case import SUBMISSION, Cheat, Content, Honest, Observed
 from tests.services.forked_runner import ForkedRunner
 

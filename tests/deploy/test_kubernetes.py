@@ -19,13 +19,13 @@ from sqlalchemy import make_url, text
 
 from grader_service import health
 from grader_service.cli.app import app
-from grader_service.key_folder import KEY_FILE
 from grader_service.settings import Settings
+from grader_service.signer.key_folder import KEY_FILE
 from grader_service.store import devices, leases, results, workers
 from grader_service.store.engine import Store
 from grader_service.store.rights import RIGHTS
-from sandbox.docker_options import GUEST_UID
-from sandbox.kubernetes_runner import denies_all
+from sandbox.docker.options import GUEST_UID
+from sandbox.kubernetes.runner import denies_all
 from tests.deploy.keda_schema import SCHEMAS
 from tests.kubernetes_api.objects import VERSION
 from tests.kubernetes_api.server import _GROUPS, _VERBS
@@ -249,7 +249,7 @@ def test_commands_exist():
     root = typer.main.get_command(app)
     checked = 0
     for line in told:
-        if line.startswith("python3 -m sandbox.kubernetes_node"):
+        if line.startswith("python3 -m sandbox.kubernetes.node"):
             continue
         command = root
         for word in line.split():

@@ -8,21 +8,21 @@ from functools import partial
 import pytest
 
 from checks.registry import Registry
-from grader_service.grading import graph_timing
-from grader_service.grading.interference import interference_monitor_with
-from grader_service.grading.kept_references import LEAST_LEARNERS, KeptReferences
-from grader_service.grading.measuring import measure
-from grader_service.grading.progress import Silent
-from grader_service.grading.run import execute
-from grader_service.host import usable_cpus
+from grader_service.host.facts import usable_cpus
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
+from grader_service.measure import graph_timing
+from grader_service.measure.interference import interference_monitor_with
+from grader_service.measure.kept_references import LEAST_LEARNERS, KeptReferences
+from grader_service.measure.measuring import measure
 from grader_service.model.evidence import Need, PodRole, RunTask
 from grader_service.model.measurement import Arm
-from sandbox.process_runner import ProcessRunner
+from grader_service.run.execution import execute
+from grader_service.run.progress import Silent
+from sandbox.process.runner import ProcessRunner
 from tests.e2e.submissions import COMMON, GRAPH
-from tests.gpu.memory import InMemoryGpu
 from tests.hand_clock import HandClock
+from tests.host.gpu.memory import InMemoryGpu
 
 # Far from any ratio that a host shows: the first is a glaring pass everywhere, the second a glaring failure.
 EASY, HARD = 0.01, 100.0

@@ -9,12 +9,12 @@ from checks.diagnosis import diagnose
 from checks.reflections.items import Side
 from checks.reflections.judging import judge_lists
 from checks.registry import LoadedCheck
-from grader_service.grading.probing import Probed, _unusable
-from grader_service.judging import judge_one
+from grader_service.judging.checks import judge_one
+from grader_service.judging.rubric import plain
 from grader_service.model.discovery import LearnerException
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck
-from grader_service.rubric import plain
+from grader_service.run.probing import Probed, _unusable
 from tests.checks.judged import a_record
 from tests.factories import a_run, an_evidence
 from tests.fuzz.stored import registry

@@ -14,7 +14,7 @@ from grader_service.model.verdict import Verdict
 from grader_service.queue.envelope import open_envelope
 from grader_service.service.intake import IntakeDeps
 from grader_service.service.message import Malformed, parse_message, reply_of, salvage
-from grader_service.signing import Signer, signed_by
+from grader_service.signer.signatures import Signer, signed_by
 from grader_service.store.admission import IntakeLimits
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from grader_service.grading.contents import Delivered
-from grader_service.grading.delivery import _channels_last, _means
-from grader_service.grading.proof import Ledger
 from grader_service.held_out.drawing import draw_jpeg
 from grader_service.held_out.identity import Identifier
 from grader_service.held_out.plan import ShardPlan, marks
+from grader_service.measure.contents import Delivered
+from grader_service.measure.delivery import _channels_last, _means
+from grader_service.measure.proof import Ledger
 
 SIZE = (96, 64)
 IMAGES = 96

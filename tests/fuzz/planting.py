@@ -12,7 +12,7 @@ from grader_service.labs.specs import lab_text
 from grader_service.model.discovery import LearnerException
 from grader_service.model.place import Place
 from sandbox.frames import encode
-from tests.builtin_claims.test_hostile import VALID
+from tests.checks.claims.test_hostile import VALID
 from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_scan, an_evidence
 from tests.fuzz import messages, stored
 from tests.fuzz.readers import READERS, SEEDS
@@ -235,8 +235,8 @@ def _exceptions() -> list[dict[str, Any]]:
 
 def _observed() -> dict[str, Any]:
     """What probes of graphs say of a real pipeline; needs DALI."""
-    from tests.builtin_graph.graphs import Workshop
-    from tests.builtin_graph.test_hostile_evidence import SOURCE as PIPELINES
+    from tests.checks.graphs.graphs import Workshop
+    from tests.checks.graphs.test_hostile_evidence import SOURCE as PIPELINES
 
     workshop = Workshop()
     try:
@@ -260,7 +260,7 @@ def _graphs() -> list[bytes]:
     import sys
 
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "tests.grading.graphs", folder], check=True)
+        subprocess.run([sys.executable, "-m", "tests.measure.graphs", folder], check=True)
         return [path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.stat().st_size < 12_000]
 
 

@@ -7,25 +7,15 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grader_service.grading import (
-    acceptance,
-    arms,
-    blocks,
-    clean_room,
-    delivery,
-    learner,
-    probing,
-    scanning,
-    tiers,
-    trusted_pod,
-)
-from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.ingest.artifact import Prepared
+from grader_service.measure import acceptance, arms, blocks, clean_room, delivery, tiers
+from grader_service.measure.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.model.discovery import GraphRef
 from grader_service.model.evidence import CleanRoom, Evidence, PodRole, ProbeRef, ProbeSite, RunRecord
 from grader_service.model.lab import MeasurementPlan, PodLimits
 from grader_service.model.measurement import Arm, GraphProof, LoaderSettings, Window
 from grader_service.model.probe import ProbeTask
+from grader_service.run import learner, probing, scanning, trusted_pod
 from sandbox.api import GuestPaths, PodSpec
 from sandbox.endpoint import Endpoint, Silence
 from sandbox.frames import FrameError, FrameLimits, Message, decode_json, encode

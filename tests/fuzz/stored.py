@@ -15,7 +15,7 @@ from grader_service.model.verdict_summary import summary_of
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
 from grader_service.service.verdict_making import verdict_on
-from grader_service.signing import signed_by
+from grader_service.signer.signatures import signed_by
 
 LAB = "dali-pipelines"
 SUBMISSION = Submission(

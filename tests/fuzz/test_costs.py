@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader_service.grading import delivery
+from grader_service.measure import delivery
 from tests.factories import a_discovery
 from tests.fuzz import pods
 from tests.fuzz.planting import _envelopes, _messages

@@ -10,10 +10,10 @@ from functools import cache
 from rich.console import Console
 
 from checks.registry import Registry
-from grader_service import verdicts
 from grader_service.cli.render import show_verdict
 from grader_service.errors import SubmissionRejected
-from grader_service.judging import judge
+from grader_service.judging import verdicts
+from grader_service.judging.checks import judge
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec

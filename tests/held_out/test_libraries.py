@@ -6,7 +6,7 @@ import sys
 
 SCRIPT = """
 import json, sys
-import grader_service.grading.measuring
+import grader_service.measure.measuring
 from grader_service.held_out.libraries import import_ahead
 
 before = [name for name in sys.modules if name.startswith("scipy")]

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grader_service.judging.run_reporting import report
 from grader_service.model.discovery import LearnerException
 from grader_service.model.evidence import Ending
 from grader_service.model.place import Place
-from grader_service.run_reporting import report
-from tests.diagnosis.test_matching import DALI
+from tests.checks.diagnosis.test_matching import DALI
 from tests.factories import a_discovery, a_pipeline, an_evidence, ended
 
 PLACE = Place(file="submission.py", line=40, source="batch = next(dali_iter)")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from kubernetes import client
 
-from sandbox.kubernetes_cluster import Cluster
-from sandbox.kubernetes_manifests import Site
-from sandbox.kubernetes_node import install_profile
-from sandbox.kubernetes_runner import KubernetesRunner
+from sandbox.kubernetes.cluster import Cluster
+from sandbox.kubernetes.manifests import Site
+from sandbox.kubernetes.node import install_profile
+from sandbox.kubernetes.runner import KubernetesRunner
 from tests.kubernetes_api.kubelet import Kubelet
 from tests.kubernetes_api.server import TOKEN, ApiServer
 

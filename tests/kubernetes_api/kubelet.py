@@ -11,7 +11,7 @@ import time
 
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
-from sandbox.kubernetes_runner import denies_all
+from sandbox.kubernetes.runner import denies_all
 
 KNOWN_POD = {
     "activeDeadlineSeconds",

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from checks.api import failed, passed, undecided
 from checks.stopped import not_reached
-from grader_service import rubric, verdicts
-from grader_service.judging import Judged, Judgement
+from grader_service.judging import rubric, verdicts
+from grader_service.judging.checks import Judged, Judgement
+from grader_service.judging.run_reporting import report
 from grader_service.model.lab import LabCheck, LabSpec, LabStep
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Outcome, Status
-from grader_service.run_reporting import report
 from tests.factories import an_evidence
 
 OPEN = [outcome for outcome in Outcome if outcome not in {Outcome.PASSED, Outcome.FAILED}]

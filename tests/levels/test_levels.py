@@ -101,7 +101,7 @@ def test_a_shard_that_is_none_is_refused(text):
     [
         ("tests/model/test_models.py", "tests/model/test_models.py"),
         ("tests/store/conftest.py", "tests/store/test_store.py"),
-        ("grader_service/sequential_test.py", "tests/grading/test_sequential_test.py"),
+        ("grader_service/measure/sequential_test.py", "tests/measure/test_sequential_test.py"),
         ("tests/corpus/cheats/v_claims.py", "tests/corpus/test_whole.py::test_case[V01-literal]"),
         ("sandbox/guest/trusted/scanner.py", "tests/corpus/test_defences.py::test_without[decoder-time]"),
         ("tests/corpus/defences.d/m_patches.toml", "tests/corpus/test_defences.py::test_without[no-bytecode]"),

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from grader_service.errors import ConfigurationError
-from grader_service.sandboxes import open_runner
+from grader_service.host.sandboxes import open_runner
 from grader_service.settings import Settings
 from grader_service.state_folder import misfit, require_own
 from sandbox.run_folder import OwnedFolder

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader_service.service.disk_use import disk_use
+from grader_service.host.disk_use import disk_use
 from grader_service.service.readiness import Readiness
 from grader_service.service.sweeper import Sweeper
 from grader_service.store import workers

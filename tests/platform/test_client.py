@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from grader_service import verdicts
-from grader_service.canonical_json import canonical_json
 from grader_service.client import (
     ArtifactMessage,
     BrokerUnreachable,
@@ -24,13 +22,15 @@ from grader_service.client import (
     UnexpectedAnswer,
     verify,
 )
+from grader_service.judging import verdicts
 from grader_service.model.keys import Revocation
 from grader_service.model.progress import ProgressEvent
 from grader_service.queue.app import make_answers_app
 from grader_service.queue.envelope import open_envelope
 from grader_service.service.message import MAX_INLINE_BYTES, parse_message
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.canonical_json import canonical_json
+from grader_service.signer.signatures import Signer
 from tests.command_line import invoked
 from tests.levels.parts import ROOT
 from tests.platform.platforms import tell

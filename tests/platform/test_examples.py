@@ -11,9 +11,9 @@ import pytest
 import redis
 import rfc8785
 
-from grader_service import verdicts
+from grader_service.judging import verdicts
 from grader_service.model.verdict import Provenance
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from tests.conftest import fresh_database, missing
 from tests.platform.platforms import PLATFORMS, node_platform, php_platform, python_platform, tell  # noqa: F401 - fixtures
 from tests.service.harness import QUICK, Service, served

@@ -13,7 +13,7 @@ from redis.exceptions import NoPermissionError
 
 from grader_service.client import Client, InvalidRequest
 from grader_service.queue.platform_users import PlatformUsers
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from tests.conftest import fresh_database
 from tests.platform.platforms import PLATFORMS, node_platform, php_platform, python_platform  # noqa: F401 - fixtures
 from tests.service.harness import QUICK, Service, a_message, served

@@ -9,7 +9,7 @@ import pytest
 from grader_service.model.regrade import ItemState
 from grader_service.regrade.releasing import ReleaseDeps
 from grader_service.retry_policy import RetryPolicy
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import regrade_work, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.regrade_tables import RegradeItemRow

@@ -9,7 +9,7 @@ from grader_service.model.verdict import Outcome
 from grader_service.regrade.bulk import CHUNK, BulkDeps, judge_chunk
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.planning import PlanRequest, plan
-from grader_service.signing import KeySigner
+from grader_service.signer.signatures import KeySigner
 from grader_service.store import regrade_states, regrades
 from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, WaiterRow, table_of
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from checks.reflections.check import reflections
+from grader_service.measure.sequential_test import replay
 from grader_service.model.evidence import Ending, Evidence, ImageSize, OperatorFacts, PodRecord, PodRole
 from grader_service.model.measurement import (
     Arm,
@@ -21,7 +22,6 @@ from grader_service.model.measurement import (
     Measurement,
 )
 from grader_service.model.verdict import Outcome
-from grader_service.sequential_test import replay
 from tests.factories import (
     a_batch,
     a_clean_room,

@@ -23,9 +23,10 @@ from sqlalchemy import delete, insert
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
-from grader_service import verdicts
 from grader_service.errors import SubmissionRejected
-from grader_service.judging import judge, needs_of
+from grader_service.judging import verdicts
+from grader_service.judging.checks import judge, needs_of
+from grader_service.judging.probe_plan import wanted_probes
 from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef, threshold_of
@@ -33,10 +34,9 @@ from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Signature, Verdict
 from grader_service.model.verdict_summary import summary_of
-from grader_service.probe_plan import wanted_probes
-from grader_service.regrade.kept_labs import installed_lab
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.signing import KeySigner, Signer, canonical
+from grader_service.service.kept_labs import installed_lab
+from grader_service.signer.signatures import KeySigner, Signer, canonical
 from grader_service.store import leases, results
 from grader_service.store.acceptance import Accepted, Arrival, Content, IntakeLimits, Waiter, accept_all
 from grader_service.store.engine import Store

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from grader_service.errors import UsageError
-from grader_service.interchange.gradescope import GradescopeResults
+from grader_service.exports.gradescope import GradescopeResults
 from grader_service.model.diff import Diff, Flakes, Kind
 from grader_service.model.verdict import Status
 from grader_service.store import regrades

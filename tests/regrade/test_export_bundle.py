@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader_service.errors import UsageError
-from grader_service.interchange.gradescope import GradescopeResults, gradescope
+from grader_service.exports.cohorts.bundle import MANIFEST, Bundled, folder_name, write_bundle
+from grader_service.exports.gradescope import GradescopeResults, gradescope
 from grader_service.model.verdict import Outcome, Status
 from grader_service.model.verdict_summary import CohortEntry, summary_of
-from grader_service.regrade.exports.bundle import MANIFEST, Bundled, folder_name, write_bundle
 from tests.regrade.makers import MOMENT
 from tests.report.factories import check, rehearsed, verdict
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from grader_service.errors import UsageError
-from grader_service.interchange.registry import TABLES, write_table
+from grader_service.exports.cohorts.cells import csv_cell, moment, text
+from grader_service.exports.cohorts.rows import BATCH_COLUMNS, COHORT_COLUMNS, batch_rows, cohort_rows
+from grader_service.exports.registry import TABLES, write_table
 from grader_service.model.diff import Kind
 from grader_service.model.regrade import ItemState
 from grader_service.model.verdict_summary import CohortEntry
-from grader_service.regrade.exports.cells import csv_cell, moment, text
-from grader_service.regrade.exports.rows import BATCH_COLUMNS, COHORT_COLUMNS, batch_rows, cohort_rows
 from grader_service.regrade.filters import rows_of
 from tests.regrade.makers import MOMENT, NOISY, a_change, a_check, a_summary, pending, repeated
 

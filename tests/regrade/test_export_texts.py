@@ -2,8 +2,8 @@
 
 import pytest
 
+from grader_service.exports.cohorts.texts import with_texts
 from grader_service.model.verdict_summary import CohortEntry, summary_of
-from grader_service.regrade.exports.texts import with_texts
 from tests.regrade.makers import MOMENT
 from tests.report.factories import check, verdict
 

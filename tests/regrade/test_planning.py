@@ -13,9 +13,9 @@ from grader_service.model.lab import MeasurementPlan
 from grader_service.model.regrade import BatchState, Level, Selection
 from grader_service.model.verdict import Outcome, Status
 from grader_service.model.verdict_summary import every_value
-from grader_service.regrade.kept_labs import kept_lab
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.regrade.sufficiency import Asked, Collected, choose
+from grader_service.service.kept_labs import kept_lab
 from grader_service.store import devices, regrades
 from grader_service.store.cohorts import candidates, cohorts, entries
 from grader_service.store.regrade_tables import RegradeItemRow

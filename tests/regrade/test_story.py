@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.signing import signed_by
+from grader_service.signer.signatures import signed_by
 from grader_service.store import leases, regrade_states, regrades, results
 from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Waiter, accept_all
 from grader_service.store.tables import EventRow, OutboxRow, VerdictRow

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from grader_service.measure.sequential_test import decide
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import HostBlock, HostEffect
 from grader_service.report import deciding
-from grader_service.sequential_test import decide
 from tests.report.factories import decision
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sandbox.api import Ending, PodRole, PodSpec, Scratch, SpaceLimits
 from sandbox.broker.client import BrokerRunner
-from sandbox.docker_runner import DockerRunner
-from sandbox.kubernetes_manifests import Site
-from sandbox.kubernetes_runner import KubernetesRunner
-from sandbox.process_runner import ProcessRunner
+from sandbox.docker.runner import DockerRunner
+from sandbox.kubernetes.manifests import Site
+from sandbox.kubernetes.runner import KubernetesRunner
+from sandbox.process.runner import ProcessRunner
 from sandbox.run_folder import RunFolder
 from tests.kubernetes_api.cluster import NAMESPACE, connect
 

@@ -7,12 +7,12 @@ import threading
 from dataclasses import replace
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.host import usable_cpus
+from grader_service.host.facts import usable_cpus
 from sandbox.broker import wire
 from sandbox.broker.client import Line
 from sandbox.broker.rules import Bounds
 from sandbox.broker.server import PodBroker
-from sandbox.docker_runner import DockerRunner
+from sandbox.docker.runner import DockerRunner
 from tests.levels.parts import BIN
 from tests.waiting import wait_for
 

@@ -6,8 +6,8 @@ import secrets
 import psutil
 
 from sandbox.api import Ending, PodRole
-from sandbox.warm_pool import WarmPool
-from sandbox.warm_runner import WarmRunner
+from sandbox.warm.pool import WarmPool
+from sandbox.warm.runner import WarmRunner
 from tests.sandbox.owner import LIMITS, ask
 
 FULL_S = 60.0

@@ -10,19 +10,19 @@ from contextlib import contextmanager
 import pytest
 
 from grader_service.errors import ConfigurationError, SandboxUnavailable
-from grader_service.host import total_memory_mib
+from grader_service.host.facts import total_memory_mib
+from grader_service.host.sandboxes import open_broker, open_runner
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.sandboxes import open_broker, open_runner
 from grader_service.settings import Settings
 from sandbox.api import PodRole, Scratch
 from sandbox.broker import wire
 from sandbox.broker.client import BrokerRunner, Line
 from sandbox.broker.rules import programs
-from sandbox.docker_engine import DockerHandle
+from sandbox.docker.engine import DockerHandle
 from tests.conftest import missing
+from tests.sandbox.docker.test_runner import gives_labs_their_images
 from tests.sandbox.owner import LIMITS, ask, drill
 from tests.sandbox.pod_broker import serving
-from tests.sandbox.test_docker_runner import gives_labs_their_images
 from tests.sandbox.test_run_folder import ANY_USERS_PYTHON
 from tests.waiting import wait_for
 

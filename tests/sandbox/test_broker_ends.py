@@ -12,10 +12,10 @@ from sandbox.api import PodRole, Scratch
 from sandbox.broker import health
 from sandbox.broker.client import BrokerRunner
 from tests.command_line import grader
+from tests.sandbox.docker.test_runner import containers, volumes
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
 from tests.sandbox.pod_broker import anew, answers, grader_pods, serving
 from tests.sandbox.prepared_runs import FULL_S, prepared
-from tests.sandbox.test_docker_runner import containers, volumes
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -2,7 +2,7 @@
 
 import time
 
-from grader_service.host import usable_cpus
+from grader_service.host.facts import usable_cpus
 from sandbox.api import PodRole, Scratch
 from tests.sandbox.owner import LIMITS, ask, drill
 from tests.waiting import wait_for

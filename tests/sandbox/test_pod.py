@@ -14,7 +14,7 @@ from sandbox.api import Ending, PodRole, PodSpec
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits, encode
 from sandbox.pod import ConnectedPod, ContainerEnd
-from tests.guest.processes import state
+from tests.sandbox.guest.processes import state
 from tests.sandbox.test_endpoint import dial as dial_into
 from tests.store.threads import at_once
 from tests.waiting import wait_for

@@ -9,10 +9,10 @@ import docker
 import pytest
 
 from grader_service.errors import SandboxUnavailable
-from sandbox import docker_engine
 from sandbox.api import PodRole, Scratch
-from sandbox.docker_runner import DockerRunner
-from sandbox.pod_uids import PodUids
+from sandbox.docker import engine as docker_engine
+from sandbox.docker.pod_uids import PodUids
+from sandbox.docker.runner import DockerRunner
 from tests.sandbox.owner import LIMITS, ask, drill
 
 FULL_PIPE = 65536

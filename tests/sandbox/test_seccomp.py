@@ -11,7 +11,7 @@ import pytest
 
 from sandbox import seccomp
 from sandbox.api import PodRole, PodSpec
-from sandbox.docker_options import PodFolders, ScratchVolumes, container_options
+from sandbox.docker.options import PodFolders, ScratchVolumes, container_options
 from tests.sandbox.seccomp_page import PAGE, page
 
 NUMBERS = {

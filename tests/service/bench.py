@@ -14,13 +14,13 @@ from grader_service.service.gate import Gate
 from grader_service.service.intake import IntakeDeps
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, RunnerDeps, run_next
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, RunRow
 from sandbox.api import SandboxRunner
-from sandbox.docker_options import STATE_LABEL
-from sandbox.process_runner import ProcessRunner
+from sandbox.docker.options import STATE_LABEL
+from sandbox.process.runner import ProcessRunner
 from tests.factories import OpenGate
 from tests.receiving import receive
 from tests.service.harness import AT_WORK, QUICK, a_message

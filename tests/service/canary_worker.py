@@ -4,12 +4,12 @@ import dataclasses
 import functools
 
 from grader_service import wiring
-from grader_service.host import Gpu
+from grader_service.host.facts import Gpu
 from grader_service.logs import configure_logs
 from grader_service.queue import run_worker
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.settings import Settings
-from tests.gpu.memory import InMemoryGpu
+from tests.host.gpu.memory import InMemoryGpu
 
 FACTS = Gpu(0, "H100", "GPU-00000009", "580.1", 80_000)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grader_service.grading.run import RunOutcome
 from grader_service.model.evidence import Evidence
+from grader_service.run.execution import RunOutcome
 from grader_service.service import running
 from grader_service.service.runner import RunEnd
 from grader_service.store import results

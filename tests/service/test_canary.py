@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from grader_service.errors import InfrastructureError
-from grader_service.gpu.steward import Steward
-from grader_service.grading import canary as canary_grading
-from grader_service.grading.canary import grade_canary, unexpected
+from grader_service.host.gpu.steward import Steward
+from grader_service.service import canary_grading
 from grader_service.service.canary import Canary
+from grader_service.service.canary_grading import grade_canary, unexpected
 from grader_service.service.gate import DeviceGate
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
@@ -22,7 +22,7 @@ from grader_service.store import devices
 from grader_service.store.tables import DeviceRow, RunRow, ShareRow, SubmissionRow
 from tests.command_line import invoked
 from tests.factories import a_batch, a_clean_room, a_discovery, a_scan, an_evidence
-from tests.gpu.memory import InMemoryGpu
+from tests.host.gpu.memory import InMemoryGpu
 from tests.service.canary_worker import FACTS
 from tests.waiting import wait_for
 

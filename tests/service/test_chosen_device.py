@@ -8,17 +8,19 @@ import psutil
 import pynvml
 import pytest
 
-from grader_service import diagnosis, wiring
+from grader_service import wiring
 from grader_service.cli import grade
 from grader_service.errors import ConfigurationError
-from grader_service.host import driver_gpus, find_gpus
-from grader_service.sandboxes import gpu_name, open_runner
+from grader_service.host import doctor as diagnosis
+from grader_service.host.facts import driver_gpus, find_gpus
+from grader_service.host.sandboxes import gpu_name, open_runner
 from grader_service.settings import Settings
-from sandbox import docker_runner, gpu_access
+from sandbox import gpu_access
 from sandbox.api import PodRole, PodSpec
-from sandbox.docker_options import guest_environment
+from sandbox.docker import runner as docker_runner
+from sandbox.docker.options import guest_environment
 from sandbox.gpu_access import GpuName
-from tests.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
+from tests.host.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from tests.sandbox.owner import LIMITS, ask, drill
 
 pytestmark = pytest.mark.integration

@@ -3,14 +3,14 @@
 import pytest
 
 from grader_service import __version__
-from grader_service.grading.run import execute
-from grader_service.host import Gpu, host_facts, usable_cpus
+from grader_service.host.facts import Gpu, host_facts, usable_cpus
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import MeasurementPlan
+from grader_service.run.execution import execute
 from grader_service.service import runner, running
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.store import leases, results
-from sandbox.process_runner import ProcessRunner
+from sandbox.process.runner import ProcessRunner
 from tests.factories import a_measurement, a_run, an_evidence
 from tests.service.harness import QUICK
 

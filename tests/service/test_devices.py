@@ -17,15 +17,15 @@ import pytest
 
 from grader_service import wiring
 from grader_service.errors import ConfigurationError, NotBegun, SandboxUnavailable
-from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.steward import Steward
-from grader_service.grading.progress import Silent
-from grader_service.host import Gpu, find_gpus
+from grader_service.host.device_lock import Hold, Neighbour, hold_device
+from grader_service.host.facts import Gpu, find_gpus
+from grader_service.host.gpu.nvml import NvmlGpu
+from grader_service.host.gpu.steward import Steward
 from grader_service.model.verdict import Status
 from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
 from grader_service.retry_policy import RetryPolicy
-from grader_service.service.device_lock import Hold, Neighbour, hold_device
+from grader_service.run.progress import Silent
 from grader_service.service.gate import DeviceGate
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.run_spaces import HostWord
@@ -37,8 +37,8 @@ from grader_service.store.results import load_evidence
 from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow
 from tests.command_line import grader
-from tests.gpu.memory import InMemoryGpu
-from tests.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
+from tests.host.gpu.memory import InMemoryGpu
+from tests.host.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from tests.service.harness import QUICK, SLOW
 from tests.store.threads import at_once
 from tests.waiting import wait_for
@@ -303,7 +303,7 @@ def test_a_device_is_free_when_its_worker_is_killed(bench):
     path = bench.state_dir / "devices" / "GPU-1.lock"
     code = (
         "import sys, time\nfrom pathlib import Path\n"
-        "from grader_service.service.device_lock import hold_device\n"
+        "from grader_service.host.device_lock import hold_device\n"
         "with hold_device(Path(sys.argv[1]), 'GPU-1'):\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as holder:

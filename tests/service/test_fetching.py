@@ -7,10 +7,10 @@ import time
 import pytest
 
 from checks.probe_files import ProbeFiles
-from grader_service.grading.run import RunOutcome
+from grader_service.run.execution import RunOutcome
 from grader_service.service import runner, running
 from grader_service.service.runner import RunEnd
-from sandbox.process_runner import ProcessRunner
+from sandbox.process.runner import ProcessRunner
 from sandbox.run_folder import is_live
 from tests.factories import a_run, an_evidence
 from tests.service.harness import QUICK

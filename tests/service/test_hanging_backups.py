@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from grader_service.grading.run import RunOutcome
 from grader_service.queue import judge_worker
 from grader_service.queue.judge_worker import Child
+from grader_service.run.execution import RunOutcome
 from grader_service.service import running
 from grader_service.service.runner import RunEnd
 from grader_service.settings import Settings

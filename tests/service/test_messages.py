@@ -13,7 +13,7 @@ from grader_service.queue.envelope import MAX_BYTES, Unreadable, open_envelope
 from grader_service.queue.intake_loop import IntakeLoop
 from grader_service.retry_policy import RetryPolicy
 from grader_service.service.message import MAX_INLINE_BYTES
-from grader_service.signing import signed_by
+from grader_service.signer.signatures import signed_by
 from grader_service.store.tables import DeadLetterRow, EventRow, SubmissionRow
 from tests.service.faults import body, envelope, explained, push
 from tests.service.harness import QUICK, SLOW, a_message

@@ -14,7 +14,7 @@ from grader_service.service.run_spaces import HostWord, WatchedHost
 from grader_service.service.runner import RunEnd
 from grader_service.store import leases, sweep
 from grader_service.store.tables import RunState
-from sandbox.process_runner import ProcessRunner
+from sandbox.process.runner import ProcessRunner
 from tests.hand_clock import HandClock
 from tests.service.faults import explained, no_writes, writer_waits
 from tests.service.harness import QUICK

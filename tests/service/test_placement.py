@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader_service.host import Gpu, Mig
+from grader_service.host.facts import Gpu, Mig
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.lab import Placement
 from grader_service.service.placement import left_to_others, unfit

@@ -2,13 +2,13 @@
 
 import pytest
 
-from grader_service.grading.run import execute
-from grader_service.host import Gpu
-from grader_service.judge_process import JudgeProcess
+from grader_service.host.facts import Gpu
+from grader_service.judging.process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import ENOUGH_IMAGES, Evidence
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Mode, Status
+from grader_service.run.execution import execute
 from grader_service.service import running
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.message import Malformed, parse_message
@@ -20,7 +20,7 @@ from grader_service.store.cancelling import CANCELLED, cancel
 from grader_service.store.ids import Named
 from grader_service.web.queries import graded_lately
 from grader_service.wiring import open_store, runner_deps
-from sandbox.process_runner import ProcessRunner
+from sandbox.process.runner import ProcessRunner
 from tests.factories import a_measurement, a_run, an_evidence
 from tests.receiving import receive
 from tests.service.harness import QUICK, a_message

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from grader_service.grading.progress import Silent
 from grader_service.model.progress import MAX_BYTES, ProgressEvent
 from grader_service.queue.app import make_answers_app
 from grader_service.queue.progress import KEY, ProgressPost, ProgressRelay
+from grader_service.run.progress import Silent
 from grader_service.service.message import Malformed, parse_message
 from grader_service.service.progress_events import EVERY_S, MOST, RunEvents, events_of
 from grader_service.settings import Settings

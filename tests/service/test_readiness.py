@@ -20,7 +20,7 @@ from grader_service.service.runner import RunEnd
 from grader_service.settings import Settings
 from grader_service.store import devices, workers
 from grader_service.store.engine import Store
-from sandbox.process_runner import ProcessRunner
+from sandbox.process.runner import ProcessRunner
 from tests.service.faults import scrape
 from tests.services.kept_port import kept_port
 from tests.waiting import wait_for

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from grader_service.gpu.steward import GpuUnfit
-from grader_service.grading.kept_references import LEAST_LEARNERS, JobKey, KeptReferences
-from grader_service.grading.reference_run import ReferenceTask, TimedReference
+from grader_service.host.gpu.steward import GpuUnfit
 from grader_service.labs.catalogue import load_lab
+from grader_service.measure.kept_references import LEAST_LEARNERS, JobKey, KeptReferences
+from grader_service.measure.reference_run import ReferenceTask, TimedReference
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd

@@ -7,8 +7,8 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.model.verdict import Status
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd, run_next
-from sandbox.docker_runner import DockerRunner
-from sandbox.process_runner import ProcessRunner
+from sandbox.docker.runner import DockerRunner
+from sandbox.process.runner import ProcessRunner
 from tests.service.bench import containers_of, nothing_left, volumes_of
 
 pytestmark = pytest.mark.integration

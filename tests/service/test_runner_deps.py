@@ -2,10 +2,10 @@
 
 import pytest
 
-from grader_service.host import Gpu
+from grader_service.host.facts import Gpu
 from grader_service.settings import Settings
 from grader_service.wiring import open_store, runner_deps
-from sandbox.warm_runner import WarmRunner
+from sandbox.warm.runner import WarmRunner
 
 GPU = Gpu(index=0, model="NVIDIA H100", uuid="GPU-0a1b", driver="580.1", memory_mib=81_920)
 

@@ -12,8 +12,8 @@ from grader_service.model.verdict import Status
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.store import operations
 from grader_service.store.ids import Named
-from sandbox.docker_runner import DockerRunner
-from sandbox.process_runner import ProcessRunner
+from sandbox.docker.runner import DockerRunner
+from sandbox.process.runner import ProcessRunner
 from tests.conftest import missing
 from tests.sandbox.pod_broker import anew, grader_pods
 from tests.service.bench import containers_of, nothing_left, pods_at_work

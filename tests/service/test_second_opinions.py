@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from grader_service.errors import ConfigurationError
-from grader_service.judge_process import JudgeProcess
+from grader_service.judging.process import JudgeProcess
 from grader_service.regrade.bulk import BulkDeps
 from grader_service.service.review_model import ModelAddress, ReviewModel
 from grader_service.service.second_opinions import SecondOpinions, second_opinions_of

@@ -8,7 +8,7 @@ from grader_service.regrade.bulk import judge_chunk
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.readiness import problems, signer_probe
 from grader_service.signer.asking import SocketSigner
-from grader_service.signing import Signer, SignerAway, signed_by
+from grader_service.signer.signatures import Signer, SignerAway, signed_by
 from grader_service.store import workers
 from grader_service.store.regrade_tables import RegradeItemRow
 from tests.regrade.deps import counts, judge_all, read, some_deps, started, state

@@ -22,7 +22,7 @@ def parent(pid):
 
 if not os.path.exists({cured!r}):
     pid = os.getpid()
-    while "process_supervisor" not in open(f"/proc/{{pid}}/cmdline").read():
+    while "process/supervisor" not in open(f"/proc/{{pid}}/cmdline").read():
         pid = parent(pid)
     os.kill(parent(pid), signal.SIGKILL)
     time.sleep(60)

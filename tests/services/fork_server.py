@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Imports, then forks a pod for each request."""
     _die_with_parent()
-    supervisor = _load("process_supervisor", Path(__file__).parents[2] / "sandbox" / "process_supervisor.py")
+    supervisor = _load("process_supervisor", Path(__file__).parents[2] / "sandbox" / "process" / "supervisor.py")
     for name in sys.argv[2].split(","):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _supervise(supervisor: Any, request: dict[str, Any], orders: int, answers: int) -> None:
-    """As `process_supervisor.main`, with a guest that is forked."""
+    """As `supervisor.main` of the process sandbox, with a guest that is forked."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     os.dup2(orders, 0)

@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader_service.grading.pod_set import AHEAD
+from grader_service.run.pod_set import AHEAD
 from sandbox.api import SpaceLimits
-from sandbox.process_runner import ProcessRunner, ProcessRunSpace
+from sandbox.process.runner import ProcessRunner, ProcessRunSpace
 
 _START_S = 120.0
 _NAMED = "FORK_SERVER"

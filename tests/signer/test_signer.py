@@ -7,16 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from grader_service import key_folder, verdicts
-from grader_service.canonical_json import canonical_json
 from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.judging import verdicts
 from grader_service.model.erasure import ErasureNote
 from grader_service.model.keys import NEAR
 from grader_service.settings import Settings
+from grader_service.signer import key_folder
 from grader_service.signer.asking import SocketSigner
+from grader_service.signer.canonical_json import canonical_json
 from grader_service.signer.chosen import signer_of
 from grader_service.signer.serving import RequestHandler
-from grader_service.signing import Signer, SignerAway, signed_by
+from grader_service.signer.signatures import Signer, SignerAway, signed_by
 from tests.command_line import grader, invoked
 from tests.signer.process import a_signer
 

@@ -18,8 +18,8 @@ import pytest
 import redis
 
 from grader_service.queue.redis_check import unsafe
-from grader_service.signing import signed_by
-from sandbox.docker_options import LABEL
+from grader_service.signer.signatures import signed_by
+from sandbox.docker.options import LABEL
 from sandbox.run_folder import OwnedFolder
 from tests.conftest import missing
 from tests.platform.platforms import node_platform  # noqa: F401 - a fixture

@@ -13,7 +13,7 @@ from checks.registry import Registry
 from grader_service.model.regrade import ItemState
 from grader_service.retry_policy import RetryPolicy
 from grader_service.service.intake import IntakeDeps
-from grader_service.signing import Signer
+from grader_service.signer.signatures import Signer
 from grader_service.store import (
     dead_letters,
     erasing,

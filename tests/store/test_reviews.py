@@ -11,7 +11,7 @@ from grader_service.regrade.bulk import BulkDeps, judge_chunk
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.service import reviewing
 from grader_service.service.reviewing import judge_decided
-from grader_service.signing import signed_by
+from grader_service.signer.signatures import signed_by
 from grader_service.store import erasing, regrade_apply, regrade_states, retention, review_work, reviews
 from grader_service.store.one_by_one import RowsLeft
 from grader_service.store.review_tables import ReviewCaseRow, ReviewDecisionRow

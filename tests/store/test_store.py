@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy
 from sqlalchemy import func, insert, select, update
 
-from grader_service import verdicts
 from grader_service.errors import ConfigurationError
+from grader_service.judging import verdicts
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
 from grader_service.retry_policy import RetryPolicy

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from grader_service.errors import ConfigurationError, StoreUnavailable
+from grader_service.exports.cohorts.texts import with_texts
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Verdict
-from grader_service.regrade.exports.texts import with_texts
 from grader_service.report.audience import Audience
 from grader_service.report.changes import Attempt
 from grader_service.report.cohort.pages import batch_page, cohort_page

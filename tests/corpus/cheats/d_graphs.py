@@ -5,7 +5,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from grader_service.grading.trial_shards import TrialShards
+from grader_service.measure.trial_shards import TrialShards
 from grader_service.model.evidence import ImageSize
 from tests.corpus.cheats.d_dali_arm import UNKNOWN, arm, of_graph
 from tests.corpus.parts import DATASET, joined

@@ -2,7 +2,7 @@
 
 import re
 
-from grader_service.regrade.exports.cells import csv_cell
+from grader_service.exports.cohorts.cells import csv_cell
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
 from tests.corpus.case import Observed, Procedure

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import psutil
 
-from sandbox.docker_engine import DockerHandle
+from sandbox.docker.engine import DockerHandle
 from sandbox.pod import ContainerEnd
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts_containment import CONTAINED, Attempt, contained

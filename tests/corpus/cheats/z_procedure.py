@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from sqlalchemy import select
 
-from grader_service.grading import blocks
-from grader_service.grading.progress import Silent
+from grader_service.measure import blocks
+from grader_service.measure.sequential_test import decide
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Measurement
 from grader_service.retry_policy import RetryPolicy
-from grader_service.sequential_test import decide
+from grader_service.run.progress import Silent
 from grader_service.service.runner import RunEnd
 from grader_service.store import leases, results
 from grader_service.store.sweep import expire_leases
@@ -21,7 +21,7 @@ from tests.corpus.parts_service import THRESHOLD, Dice, Service, measured, servi
 from tests.corpus.parts_texts import lists
 from tests.corpus.world import World
 from tests.factories import a_run, an_evidence
-from tests.grading.test_blocks import SteadyArm
+from tests.measure.test_blocks import SteadyArm
 
 _TRIES = 25
 _LUCKY, _LUCKY_WHEN_GIVING_UP = 6, 12

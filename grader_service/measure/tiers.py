@@ -1,0 +1,352 @@
+"""What is measured when a graph cannot be carried: the learner's own code, by the content that it delivers.
+
+Tier A was refused before this begins. B exchanges images under the running iterator, C builds it anew for every window,
+and where neither shows new images the measurement says what was tried and has no decision.
+"""
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grader_service.held_out.plan import MAX_IMAGES
+from grader_service.measure import arms, blocks
+from grader_service.measure.comparison import claims_beside, declared_settings, fair_settings, reference_settings
+from grader_service.measure.contradictions import Setting, corroborate
+from grader_service.measure.gpu_use import Span
+from grader_service.measure.interference import InterferenceMonitor
+from grader_service.measure.proof import Tally
+from grader_service.measure.proof_arm import HeldArm, ProofArm, ReferenceSender, hold_loader
+from grader_service.measure.trial_shards import TrialShards
+from grader_service.model.base import Device, ShortText, Wire
+from grader_service.model.batch_geometry import height_width_channels
+from grader_service.model.discovery import Discovery
+from grader_service.model.evidence import CleanRoom, ImageSize, ServedBatch
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import (
+    Arm,
+    ContentProof,
+    GpuUse,
+    LoaderSettings,
+    Measurement,
+    TierRefused,
+)
+from grader_service.run.dialogue import Problem, Stopped, ask, parse
+from grader_service.run.progress import Progress
+from sandbox.api import Pod
+
+FACTORY = "build_dali_iterator"
+_WRONG = frozenset({"ragged_batch", "no_image_output", "no_pipeline"})
+"""What the clean room found to be wrong, not impossible to carry: nothing is left to prove."""
+_BUILD_S = 180.0
+_WINDOW_S = 120.0
+_PROBES = 2
+_IMAGES_PER_CORE_S = 250
+"""A DataLoader's images per second and core, roughly: sizes a window without asking the learner's code."""
+_FEWEST_IMAGES = 128
+_BLOCKS = 8
+"""Blocks that the colours suffice for at the least, where windows are as long as colours allow."""
+_WATCH_S = 2.0
+"""That code which would pass runs on after its trials, and then a loader of ours, for NVML to see what the GPU does:
+windows are often shorter than one of its samples."""
+_MOST_BATCH = 1024
+_USUAL_BATCH = 32
+_NO_DRIVER = re.compile(r"CUDA driver|CUDA-capable|NVIDIA driver|libcuda\.so")
+
+
+class DaliReady(Wire):
+    """The learner's factory delivered its first batch; a claim."""
+
+    kind: Literal["dali_ready"]
+    type: ShortText
+    shape: Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 20)], ...], Field(min_length=4, max_length=4)]
+    dtype: ShortText
+    device: Device
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a measurement by content works with."""
+
+    learner: Pod
+    """Frozen."""
+    reference: Pod | None
+    """Ready; absent when no step needs a measurement."""
+    shards_dir: Path
+    shards_path: str
+    """Where pods see it."""
+    files: Sequence[str]
+    """Held-out images that stay as they are, for loaders of PyTorch; paths as pods see them."""
+    plan: MeasurementPlan
+    threshold: float
+    cpus: int
+    device: Device
+    progress: Progress
+    attempt: int = 1
+    interference: InterferenceMonitor | None = None
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What came of it."""
+
+    room: CleanRoom
+    """As it was, with the batch that was served beside it."""
+    measurement: Measurement
+    job: Mapping[str, object] = field(default_factory=dict)
+    """Of the references; empty where nothing was served."""
+    references: Sequence[arms.TimedArm] = ()
+    """Those that were timed, without the transfer that delivering costs."""
+
+
+def worth_trying(room: CleanRoom) -> bool:
+    """Whether a graph that the clean room did not run leaves something to measure."""
+    return room.problem is not None and room.problem not in _WRONG
+
+
+def measure_by_content(
+    bench: Bench, discovery: Discovery, room: CleanRoom, sizes: Sequence[ImageSize], seed: str
+) -> Proven:
+    """Tries tier B, then C; what neither can measure has no decision and says why.
+
+    Raises:
+        SandboxUnavailable: the reference's pod ended.
+        OSError: images could not be written.
+    """
+    refused = [TierRefused(tier="A", problem=room.problem or "unknown", text=room.problem_text)]
+    if FACTORY not in discovery.factories:
+        text = f"No function `{FACTORY}(dataset_dir, batch_size)` is defined, so nothing could be run on other images."
+        refused += [TierRefused(tier=tier, problem="no_factory", text=text) for tier in ("B", "C")]
+        return Proven(room, _nothing(bench, refused))
+    batch_size = _wanted_batch(discovery)
+    per_part = _images_per_window(bench, batch_size)
+    parts = 1 + 2 * _PROBES + bench.plan.looks[-1] + 4
+    own = _own_loader(bench, discovery, batch_size)
+    with TrialShards(seed, sizes, per_part, parts, bench.shards_dir) as shards:
+        shards.make_next()
+        live = f"{bench.shards_path}/{shards.show()}"
+        ready = _build(bench.learner, live, batch_size, 2 + per_part // batch_size)
+        if isinstance(ready, str):
+            needs_gpu = bench.device == "cpu" and _NO_DRIVER.search(ready) is not None
+            problem = "needs_gpu" if needs_gpu else "factory_failed"
+            refused += [TierRefused(tier=tier, problem=problem, text=ready) for tier in ("B", "C")]
+            told = room if needs_gpu else room.model_copy(update={"factory_problem": ready})
+            return Proven(told, _nothing(bench, refused))
+        dali = ProofArm(bench.learner, shards, bench.shards_path, ready.shape, first_look=bench.plan.looks[0])
+        tier, tally = _probe(dali, refused)
+        job, references = _job(ready), []
+        if tier is None or bench.reference is None:
+            content = dali.ledger.conclude() if dali.ledger.total.delivered else None
+            measurement = _nothing(bench, refused, content=content)
+        else:
+            fair = fair_settings(bench.plan, bench.cpus, ready.shape[0])
+            references = [
+                ReferenceSender.prepare(bench.reference, arm, settings, bench.files, job, bench.device)
+                for arm, settings in reference_settings(own.settings or fair, fair).items()
+            ]
+            measurement = _measure(bench, discovery, shards, dali, own, ready, references, tier=tier, refused=refused)
+        # The size of a batch is what all windows held to: the first batch alone may be a show.
+        distinct = min(tally.fresh, ready.shape[0], dali.least_batch)
+        served = ServedBatch(
+            shape=ready.shape,
+            dtype=ready.dtype,
+            device=ready.device,
+            distinct=distinct,
+            tier="C" if measurement.tier == "C" else "B",
+        )
+        plain = [arms.ReferenceArm(one.pod, one.arm, one.settings, one.queue_depth) for one in references]
+        return Proven(room.model_copy(update={"served": served}), measurement, job, plain)
+
+
+def _wanted_batch(discovery: Discovery) -> int:
+    sizes = [pipeline.batch_size for pipeline in discovery.pipelines if pipeline.batch_size]
+    sizes += [loader.batch_size for loader in discovery.loaders if loader.batch_size]
+    return min(max(sizes[0] if sizes else _USUAL_BATCH, 1), _MOST_BATCH)
+
+
+def _images_per_window(bench: Bench, batch_size: int) -> int:
+    """Whole batches that take a DataLoader about two windows; no more than leaves room for several looks.
+
+    On a host with many cores it is the number of colours that ends a measurement: a first look alone is seldom enough.
+    """
+    wanted = max(_FEWEST_IMAGES, 2 * _IMAGES_PER_CORE_S * bench.cpus * bench.plan.block_s)
+    most = MAX_IMAGES // (1 + _PROBES + max(_BLOCKS, bench.plan.looks[0]))
+    return max(1, math.floor(min(wanted, most) / batch_size)) * batch_size
+
+
+def _own_loader(bench: Bench, discovery: Discovery, batch_size: int) -> "_OwnLoader":
+    """Times the learner's DataLoader before the first trial."""
+    if bench.reference is None:
+        return _OwnLoader(None, None, "not timed")
+    bench.learner.resume()
+    try:
+        ready = arms.prepare_learner_arm(bench.learner, discovery, bench.shards_path, batch_size)
+        if isinstance(ready, arms.ArmLost):
+            return _OwnLoader(None, None, f"could not be re-measured: {ready.reason}"[:200])
+        facts = ready.facts.loader
+        settings = declared_settings(facts, batch_size)
+        held = hold_loader(
+            bench.learner,
+            settings.batch_size,
+            settings.num_workers,
+            ready.facts.queue_depth,
+            bench.plan.block_s,
+            timeout_s=_WINDOW_S,
+        )
+    finally:
+        bench.learner.pause()
+    if isinstance(held, arms.ArmLost):
+        return _OwnLoader(None, settings, f"could not be re-measured: {held.reason}"[:200])
+    note = f"{facts.name}: held-out images {ready.facts.content}, timed before the blocks"
+    return _OwnLoader(held, settings, note[:200])
+
+
+@dataclass(frozen=True)
+class _OwnLoader:
+    arm: HeldArm | None
+    settings: LoaderSettings | None
+    note: str
+
+
+def _build(pod: Pod, live: str, batch_size: int, drain: int) -> DaliReady | str:
+    """Calls the learner's factory; why it did not work, for the learner, if it did not."""
+    pod.resume()
+    request = {"kind": "prepare_dali", "folder": live, "batch_size": batch_size, "drain": drain}
+    message = ask(pod, request, timeout_s=_BUILD_S)
+    answer = message if isinstance(message, Stopped) else parse(pod, message, DaliReady, Problem)
+    pod.pause()
+    if isinstance(answer, DaliReady):
+        return answer
+    if isinstance(answer, Problem):
+        return f"`{FACTORY}` did not work on other images: {answer.text}"[:2000]
+    assert isinstance(answer, Stopped)  # noqa: S101 - the only other type
+    return f"`{FACTORY}` did not deliver a batch: the process ended ({answer.ending.value.replace('_', ' ')})."
+
+
+def _probe(dali: ProofArm, refused: list[TierRefused]) -> tuple[Literal["B", "C"] | None, Tally]:
+    """Whether new images come out of the running iterator, or at least out of one that is built anew."""
+    tally = Tally()
+    for tier, cold in (("B", False), ("C", True)):
+        for _ in range(_PROBES):
+            outcome = dali.probe(cold=cold, timeout_s=_WINDOW_S)
+            if isinstance(outcome, arms.ArmLost):
+                refused.append(TierRefused(tier=tier, problem="stopped", text=outcome.reason[:2000]))  # type: ignore[arg-type]
+                return None, tally
+            tally = outcome
+        # What delivers a few new images and then old ones again is tier B's to judge: it did look.
+        if tally.fresh or (tally.delivered and tally.unknown == tally.delivered):
+            if not tally.fresh:
+                break
+            return tier, tally  # type: ignore[return-value]
+        text = (
+            f"After the images had been exchanged the iterator delivered {tally.delivered} images in one window and "
+            f"none of them was new: {tally.stale} from before, {tally.repeated} repeated, {tally.unknown} unknown."
+        )
+        refused.append(TierRefused(tier=tier, problem="nothing_new", text=text))  # type: ignore[arg-type]
+    if tally.unknown and not tally.fresh:
+        text = f"None of {tally.delivered} images could be recognised as one of the held-out ones."
+        refused.append(TierRefused(tier="B", problem="not_identified", text=text))
+    return None, tally
+
+
+def watch(interference: InterferenceMonitor, dali: ProofArm, reference: arms.TimedArm) -> tuple[GpuUse, ...]:
+    """What the GPU does while the learner's code runs, and while a loader of ours does."""
+    learners = dali.go_on(_WATCH_S, timeout_s=_WINDOW_S)
+    start = time.monotonic()
+    reference.window(reference.batches_for(_WATCH_S), timeout_s=_WINDOW_S)
+    return interference.uses([learners, Span(reference.arm, start, time.monotonic())])
+
+
+def _measure(
+    bench: Bench,
+    discovery: Discovery,
+    shards: TrialShards,
+    dali: ProofArm,
+    own: _OwnLoader,
+    ready: DaliReady,
+    references: Sequence[ReferenceSender],
+    *,
+    tier: Literal["B", "C"],
+    refused: Sequence[TierRefused],
+) -> Measurement:
+    timed_arms: list[arms.TimedArm] = [*([own.arm] if own.arm is not None else []), *references]
+    # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
+    plan = bench.plan.model_copy(update={"glaring": None})
+    timed = blocks.measure(
+        dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, interference=bench.interference
+    )
+    uses = timed.uses
+    if bench.interference is not None and uses and timed.decision is not None and timed.decision.outcome == "passed":
+        watched = watch(bench.interference, dali, timed_arms[-1])
+        uses = tuple({use.arm: use for use in (*uses, *watched)}.values())
+    notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
+    used = {reference.arm: reference.settings for reference in references}
+    if own.settings is not None:
+        used[Arm.LEARNER] = own.settings
+    reports = blocks.reports(timed, used, notes)
+    rates = {report.arm: report.images_per_s for report in reports}
+    setting = Setting(
+        device=bench.device,
+        cpus=bench.cpus,
+        pixels_per_image=shards.plan.mean_pixels,
+        decodes_on_gpu=False,  # without a graph nobody knows where the learner's code decodes
+    )
+    return Measurement(
+        device=bench.device,
+        plan=plan,
+        images=shards.per_part,
+        image_sizes=shards.plan.size_text,
+        arms=reports,
+        blocks=tuple(timed.blocks),
+        decision=timed.decision,
+        dali_settings={"batch_size": ready.shape[0], "shape": list(ready.shape), "source": ready.type},
+        claims=claims_beside(discovery, rates),
+        problem=timed.lost.get(Arm.DALI),
+        measured_s=timed.seconds,
+        tier=tier,
+        refused=tuple(refused),
+        content=dali.ledger.conclude(),
+        corroboration=corroborate(uses, timed.notes, rates.get(Arm.DALI), setting),
+        attempt=bench.attempt,
+        unsteady=timed.unsteady,
+    )
+
+
+def _job(ready: DaliReady) -> dict[str, object]:
+    """Decode and resize to the same output: the least that the learner's code can be doing."""
+    height, width, channels = height_width_channels(ready.shape[1:])
+    return {
+        "steps": [],
+        "interpolation": "bilinear",
+        "size": [height, width],
+        "mirror": False,
+        "colour": 0.0,
+        "turn": 0.0,
+        "blur": 0.0,
+        "floats": ready.dtype != "uint8",
+        "channels": 1 if channels == 1 else 3,
+        "grey": channels == 1,
+    }
+
+
+def _nothing(bench: Bench, refused: Sequence[TierRefused], content: ContentProof | None = None) -> Measurement:
+    """A measurement without a decision: what was tried."""
+    return Measurement(
+        device=bench.device,
+        plan=bench.plan,
+        images=0,
+        image_sizes="",
+        arms=(),
+        blocks=(),
+        decision=None,
+        problem=refused[-1].text,
+        refused=tuple(refused),
+        content=content,
+        attempt=bench.attempt,
+        tier="C" if any(entry.tier == "C" for entry in refused) else "B",
+    )

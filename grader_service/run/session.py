@@ -1,0 +1,25 @@
+"""What the measuring half of a run is done with."""
+
+from dataclasses import dataclass
+
+from grader_service.model.evidence import Scan
+from grader_service.run import learner
+from grader_service.run.pod_set import PodSet
+from grader_service.run.stages import StageClock
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run, once the learner's code has ended."""
+
+    pod_set: PodSet
+    found: learner.Found
+    inventory: Scan | None
+    seed: str
+    clock: StageClock
+    threshold: float
+    attempt: int
+    submitter: str
+    """The learner, or what stands for one who is not named."""
+    versions: dict[str, str]
+    """Filled in with what the trusted pods say."""

@@ -1,0 +1,1 @@
+"""Pods as Docker containers."""

@@ -1,0 +1,1 @@
+"""Pods as Jobs of a Kubernetes cluster."""

@@ -1,0 +1,289 @@
+"""Runs pods as Kubernetes Jobs on the node of their runner; the policy itself stands in `manifests`."""
+
+import contextlib
+import copy
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from grader_service.errors import SandboxUnavailable
+from sandbox.api import Pod, PodRole, PodSpec, SandboxFacts, SpaceLimits
+from sandbox.docker.options import GUEST_PATHS, STATE_LABEL, PodFolders
+from sandbox.endpoint import Endpoint
+from sandbox.frames import FrameLimits
+from sandbox.gpu_access import GpuAccess
+from sandbox.kubernetes import manifests
+from sandbox.kubernetes.cluster import Cluster, connect_cluster
+from sandbox.kubernetes.failure import container_state, container_status
+from sandbox.kubernetes.job import JobHandle, container_id, remove_job, wait_for_start
+from sandbox.kubernetes.pod_cgroup import CGROUP_ROOT, PodCgroup
+from sandbox.kubernetes.scratch_mounts import mount_scratch, unmount_below
+from sandbox.pod import ConnectedPod
+from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
+
+_POD_LIMIT_S = 8 * 3600
+"""The cluster ends a pod after this time, also where its runner is gone for good."""
+_LOOK_MIB = 64
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What every run of a runner shares."""
+
+    cluster: Cluster
+    site: manifests.Site
+    state_dir: Path
+    lab_data: Path | None
+    gpu: GpuAccess | None
+    cgroup_root: Path
+
+
+class KubernetesRunner:
+    """A runner whose pods are Jobs on the node on which it runs itself.
+
+    Args:
+        image: of the lab, as the nodes pull it.
+        state_dir: folder for run spaces; a folder of the node, mounted at the same path.
+        site: namespace and node.
+        gpu: UUID of the GPU that the runner holds; None for a rehearsal.
+        lab_data: folder of the node with the JPEGs that the lab hands out.
+        any_lab: the image stands for that of every lab, so that `of_image` changes nothing.
+
+    Raises:
+        SandboxUnavailable: no cluster answers, nothing denies the namespace its network, or the image cannot run.
+    """
+
+    def __init__(
+        self,
+        image: str,
+        state_dir: Path,
+        site: manifests.Site,
+        *,
+        gpu: str | None = None,
+        lab_data: Path | None = None,
+        any_lab: bool = False,
+        cluster: Cluster | None = None,
+        cgroup_root: Path = CGROUP_ROOT,
+    ) -> None:
+        self._any_lab = any_lab
+        access = manifests.kubernetes_gpu(gpu, site.runtime_class) if gpu is not None else None
+        cluster = cluster or Cluster(connect_cluster(), site.namespace)
+        self._ground = Ground(cluster, site, state_dir.resolve(), lab_data, access, cgroup_root)
+        self._engine = f"kubernetes {cluster.version()}"
+        if not any(denies_all(policy) for policy in cluster.network_policies()):
+            raise SandboxUnavailable(
+                f"expected a NetworkPolicy that denies every pod of namespace {site.namespace} all traffic, found "
+                "none; apply deploy/kubernetes, and use a network plugin that enforces policies"
+            )
+        self._image = image
+        self.image_id = self._look_at(image)
+
+    @property
+    def facts(self) -> SandboxFacts:
+        """See `SandboxRunner.facts`."""
+        gpu = self._ground.gpu
+        return SandboxFacts(
+            name="kubernetes",
+            isolated=True,
+            image=self._image,
+            image_digest=self.image_id,
+            engine=self._engine,
+            gpu_access=gpu.name if gpu else None,
+            oci_runtime=(gpu.runtime if gpu else None) or self._ground.site.runtime_class,
+        )
+
+    def of_image(self, image: str) -> "KubernetesRunner":
+        """See `SandboxRunner.of_image`."""
+        if self._any_lab or image == self._image:
+            return self
+        other = copy.copy(self)
+        other.image_id = self._look_at(image)
+        other._image = image  # noqa: SLF001 - a copy of this object
+        return other
+
+    def look(self) -> None:
+        """See `SandboxRunner.look`; only a pod can show that the node has the image, so that is not asked again."""
+        self._ground.cluster.version()
+
+    def open_run(self, run_id: str, limits: SpaceLimits) -> "KubernetesRunSpace":
+        """See `SandboxRunner.open_run`."""
+        return KubernetesRunSpace(self._ground, self._image, self.image_id, run_id, limits)
+
+    def sweep(self) -> int:
+        """See `SandboxRunner.sweep`. Touches only runs of this node's state folder whose owner is gone."""
+        removed = 0
+        ground = self._ground
+        mine = f"{STATE_LABEL}={manifests.state_label(ground.site.node, ground.state_dir)}"
+        for name, run_id in _left(ground.cluster, mine).items():
+            if not is_live(ground.state_dir, run_id):
+                remove_job(ground.cluster, name)
+                removed += 1
+        for folder in dead_runs(ground.state_dir):
+            unmount_below(folder)
+            removed += remove_tree(folder)
+        return removed
+
+    def _look_at(self, image: str) -> str:
+        """Digest of the image as the node has it: a pod of it is run, so that a missing one is told at the start."""
+        run_id = f"look-{secrets.token_hex(8)}"
+        with KubernetesRunSpace(self._ground, image, None, run_id, SpaceLimits(1, 100, 1)) as space:
+            spec = PodSpec(PodRole.SCANNER, "none", _LOOK_MIB, pids=16, cpus=())
+            manifest = space.manifest(spec, space.folders_of("look"), 0)
+            manifest["spec"]["template"]["spec"]["containers"][0]["command"] = ["/bin/true"]
+            self._ground.cluster.create_job(manifest)
+            pod = wait_for_start(self._ground.cluster, manifest["metadata"]["name"])
+            return str(container_status(pod).get("imageID") or "unknown")
+
+
+class KubernetesRunSpace:
+    """See `sandbox.api.RunSpace`."""
+
+    paths = GUEST_PATHS
+
+    def __init__(self, ground: Ground, image: str, image_id: str | None, run_id: str, limits: SpaceLimits) -> None:
+        self._ground = ground
+        self._image = image
+        self._image_id = image_id
+        self._run_id = run_id
+        self._limits = limits
+        self._folder = RunFolder(ground.state_dir, run_id)
+        self.submission_dir = self._folder.submission
+        self.shards_dir = self._folder.shards
+        scratch = self._folder.root / "scratch"
+        self._scratch = manifests.ScratchFolders(
+            scratch / "workspace", scratch / "tmp", scratch / "shm", max(limits.workspace_mib, limits.shm_mib)
+        )
+        self._labels = manifests.run_labels(run_id, ground.site.node, ground.state_dir)
+        self._pods: list[ConnectedPod] = []
+        self._started = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._folder.create()
+        except OSError as error:
+            raise SandboxUnavailable(f"no run can be kept in {self._ground.state_dir}: {error}") from error
+        sizes = {
+            self._scratch.workspace: self._limits.workspace_mib,
+            self._scratch.tmp: self._limits.workspace_mib,
+            self._scratch.shm: self._limits.shm_mib,
+        }
+        try:
+            for folder, size_mib in sizes.items():
+                mount_scratch(folder, size_mib, self._limits.workspace_inodes)
+        except BaseException:
+            self._clear()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        left = self._clear()
+        if left is not None and kind is None:
+            raise left
+
+    def start(self, spec: PodSpec) -> Pod:
+        """See `RunSpace.start`. Waits until the pod's process runs, since its limits are written to its control group.
+
+        The guest cannot run a line of the learner's before that: it waits for our first message.
+        """
+        number, self._started = self._started, self._started + 1
+        try:
+            folders = self.folders_of(f"{spec.role.value}-{number}")
+            endpoint = Endpoint(folders.socket, FrameLimits())
+        except OSError as error:
+            raise SandboxUnavailable(f"the {spec.role.value} pod's socket could not be made: {error}") from error
+        cluster = self._ground.cluster
+        manifest = self.manifest(spec, folders, number)
+        name = manifest["metadata"]["name"]
+        try:
+            cluster.create_job(manifest)
+            found = wait_for_start(cluster, name)
+            self._check(found)
+            cgroup = PodCgroup(container_id(found), self._ground.cgroup_root)
+            cgroup.limit(spec.pids, spec.cpus)
+        except BaseException:
+            endpoint.close()
+            raise  # what was made goes when the run space does
+        pod = ConnectedPod(spec, JobHandle(cluster, name, found["metadata"]["name"], cgroup), endpoint)
+        self._pods.append(pod)
+        return pod
+
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """See `RunSpace.quiet`; it never does anything else."""
+        return contextlib.nullcontext()
+
+    def folders_of(self, link: str) -> PodFolders:
+        """Host folders of one pod, with a fresh one for its socket."""
+        return PodFolders(
+            code=self._folder.code,
+            socket=self._folder.link(link),
+            submission=self.submission_dir,
+            shards=self.shards_dir,
+            lab_data=self._ground.lab_data,
+        )
+
+    def manifest(self, spec: PodSpec, folders: PodFolders, number: int) -> manifests.Document:
+        """The Job of one pod of this run."""
+        return manifests.job_manifest(
+            spec,
+            site=self._ground.site,
+            name=manifests.job_name(self._run_id, number, spec.role.value),
+            labels=self._labels,
+            annotations={manifests.RUN_ANNOTATION: self._run_id},
+            image=self._image,
+            folders=folders,
+            scratch=self._scratch,
+            gpu=self._ground.gpu if spec.gpu else None,
+            deadline_s=_POD_LIMIT_S,
+        )
+
+    def _check(self, pod: manifests.Document) -> None:
+        """A pod runs, and its image is the one that the runner's facts name."""
+        if container_state(pod, "running") is None:
+            ended = container_state(pod, "terminated")
+            raise SandboxUnavailable(f"pod {pod['metadata']['name']} ended before it could be used: {ended}")
+        found = container_status(pod).get("imageID")
+        if self._image_id is not None and found != self._image_id:
+            raise SandboxUnavailable(
+                f"expected image {self._image} to be {self._image_id}, the node started {found}; its tag was moved: "
+                "restart the worker, or name the image by its digest"
+            )
+
+    def _clear(self) -> SandboxUnavailable | None:
+        """Removes everything; what cannot be removed now is left to a sweep, and said if it may still run."""
+        left: SandboxUnavailable | None = None
+        for pod in reversed(self._pods):
+            with contextlib.suppress(SandboxUnavailable):
+                pod.end()
+        try:
+            mine = ",".join(f"{key}={value}" for key, value in self._labels.items())
+            for name in _left(self._ground.cluster, mine):
+                remove_job(self._ground.cluster, name)
+        except SandboxUnavailable as error:
+            left = error
+        unmount_below(self._folder.root)
+        self._folder.remove()
+        return left
+
+
+def _left(cluster: Cluster, selector: str) -> dict[str, str]:
+    """Names of the Jobs with these labels, each with its run's id; also of those that are gone and left a pod."""
+    found = {}
+    for one in (*cluster.jobs(selector), *cluster.pods(selector)):
+        run_id = (one["metadata"].get("annotations") or {}).get(manifests.RUN_ANNOTATION, "")
+        found[str(one["metadata"]["labels"][manifests.POD_LABEL])] = str(run_id)
+    return found
+
+
+def denies_all(policy: manifests.Document) -> bool:
+    """Whether a NetworkPolicy selects every pod of its namespace and lets nothing in or out."""
+    spec = policy.get("spec") or {}
+    return (
+        not spec.get("podSelector")
+        and {"Ingress", "Egress"} <= set(spec.get("policyTypes") or ())
+        and not spec.get("ingress")
+        and not spec.get("egress")
+    )

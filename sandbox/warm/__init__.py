@@ -1,0 +1,1 @@
+"""Runs prepared ahead, so that nobody waits for interpreters and imports."""
