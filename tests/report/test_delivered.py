@@ -51,8 +51,8 @@ def test_every_kind_has_words():
 
 def test_every_problem_that_the_grader_names_has_words():
     """Each word that the proof returns as a problem has a sentence of its own."""
-    held_out, grading = files("grader_service.held_out"), files("grader_service.run")
-    lines = [line for half in (held_out, grading) for line in (half / "proof.py").read_text().splitlines()]
+    held_out, measure = files("grader_service.held_out"), files("grader_service.measure")
+    lines = [line for half in (held_out, measure) for line in (half / "proof.py").read_text().splitlines()]
     told = [line for line in lines if re.search(r"\b(?:return|problem =) ", line)]
     named = {word for line in told for word in re.findall(r'"([a-z_]+)"(?!:)', line)}
     named |= set(
@@ -64,7 +64,7 @@ def test_every_problem_that_the_grader_names_has_words():
 
 def test_every_problem_of_a_graph_has_words():
     """Each word that the acceptance table returns has a sentence of its own."""
-    text = (files("grader_service.run") / "acceptance.py").read_text()
+    text = (files("grader_service.measure") / "acceptance.py").read_text()
     named = set(re.findall(r'return "([a-z_]+)"', text))
     assert {"not_examined", "independent", "unlike", "unclear", "lesser"} == named
     assert named == set(delivered._GRAPH_PROBLEM_MEANING)

@@ -173,8 +173,8 @@ def test_every_arm_has_words_in_every_tier(tier):
 
 def test_every_stage_of_a_run_has_words():
     """No stage that the grader starts is shown by its key alone."""
-    folder = files("grader_service.run")
-    sources = [item.read_text() for item in folder.iterdir() if item.name.endswith(".py")]
+    folders = files("grader_service.run"), files("grader_service.measure")
+    sources = [item.read_text() for folder in folders for item in folder.iterdir() if item.name.endswith(".py")]
     started = {key for source in sources for key in re.findall(r"clock\.start\(\s*\"(\w+)\"", source)}
     assert {"proof", "host", "experiments"} <= started
     assert started | {"content", "compare"} <= set(words._STAGES)  # the last two stand in older verdicts
