@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     max_attempts: int = Field(default=3, ge=1)
     """Failures of ours before a run, or an item of a batch, is dead-lettered for an operator."""
     retry_delay_s: float = Field(default=10.0, ge=0.0)
-    """Wait before what failed through us is tried again; for a run whose runner says what failed, times the number of
+    """Wait before a try after an infrastructure failure; for a run whose runner says what failed, times the number of
     failures."""
     max_queued: int = Field(default=20_000, ge=1)
     """Waiting runs beyond which new submissions are refused for now."""

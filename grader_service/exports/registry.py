@@ -1,4 +1,4 @@
-"""Every format that the grader exports. A new one is a module that writes it, and a line here."""
+"""Every format that the grader exports. A new one is a module that writes it, and its name and entry here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -56,10 +56,10 @@ def common_chores(settings: Settings, store: Store, app: Celery, readiness: Read
 
 
 def judges_chores(relay: OutboxRelay, readiness: Readiness) -> list[tuple[str, Chore]]:
-    """Undelivered answers.
+    """Chores of a worker that judges: it sends answers that are still unsent.
 
     Args:
-    relay: sends them.
+        relay: sends them.
         readiness: looked before, as above.
     """
     return [("deliver", _with(RESULTS, readiness, relay.deliver_all))]

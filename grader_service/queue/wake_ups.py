@@ -54,7 +54,7 @@ def lying(app: Celery, queues: Sequence[str]) -> int | None:
 
 
 def plenty(app: Celery, stage: Stage, purpose: str) -> bool:
-    """Whether so many wake-ups wait that runners have no need of more now; each run that ends sends what is missing."""
+    """Whether enough wake-ups are queued: no more are sent then, since each run that ends announces what waits."""
     return (lying(app, [_queue(stage, purpose)]) or 0) >= _PLENTY
 
 

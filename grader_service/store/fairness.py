@@ -141,7 +141,7 @@ def held_s() -> ColumnElement[float]:
 
 
 def charge(connection: Connection, run_id: str) -> None:
-    """A run lets go of its device now, whatever came of it: its cohort's virtual time goes on.
+    """Charges a run that ends, however it ended, to its cohort: its device time moves the cohort's virtual time on.
 
     Call it last: the cohort's row is held until the transaction ends. Who charges several runs does it in the order of
     their queues and cohorts.
