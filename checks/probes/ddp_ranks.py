@@ -214,7 +214,7 @@ def probe(context: Any) -> dict[str, Any]:
         "rehearse": _rehearse(context),
     }
     found["gpus"] = not job["rehearse"]
-    package = type(context).__module__.rpartition(".probes.")[0]
+    package = type(context).__module__.rpartition(".learner.")[0]
     home = Path(str(sys.modules[package].__file__)).parent
     job |= {"guest": package, "guest_home": str(home.parents[package.count(".")])}
     Path(job["path"]).write_text(text, encoding="utf-8")
