@@ -61,7 +61,7 @@ def throughput_ratio(
     *,
     threshold: Annotated[float, Field(gt=0)] = 1.1,
 ) -> Result:
-    """Judges whether the learner's DALI pipeline delivers more than `threshold` times the images of its PyTorch baseline.
+    """Judges whether the DALI pipeline delivers more than `threshold` times the images of the PyTorch baseline.
 
     Evidence:
         blocks: per block, `ln(DALI / effective baseline)` from images per second by the host's clock, both on the same
