@@ -22,7 +22,7 @@ from grader_service.store.review_tables import ReviewDecisionRow
 from grader_service.store.tables import VerdictRow
 from tests.factories import a_discovery, a_run, an_evidence
 from tests.regrade.deps import read
-from tests.store.test_store import a_submission
+from tests.store.factories import a_submission
 
 LAB, CHECK, OTHER = "doubtful-lab", "doubtful", "doubtful_too"
 _MODULE = '''

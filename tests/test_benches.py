@@ -21,7 +21,7 @@ import warm
 from grader_service.store import leases, results
 from grader_service.store.engine import Store
 from tests.factories import a_measurement
-from tests.store.test_store import a_submission, a_verdict, accept
+from tests.store.factories import a_submission, a_verdict, accept
 
 
 def small(load=0.8, gpus=20, **kind):

@@ -21,7 +21,7 @@ from grader_service.store.engine import Store
 from grader_service.store.outbox import OutboxMessage
 from grader_service.store.tables import VerdictRow
 from tests.conftest import DATABASES, fresh_database
-from tests.store.test_store import a_submission, a_verdict, accept
+from tests.store.factories import a_submission, a_verdict, accept
 
 
 @dataclass

@@ -22,7 +22,7 @@ from grader_service.store.references import with_artifact
 from grader_service.store.retention_tables import BackupRow
 from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
 from tests.store.aged import age
-from tests.store.test_store import PLAN
+from tests.store.factories import PLAN
 
 
 def files(folder):

@@ -12,8 +12,8 @@ from grader_service.store.engine import SCHEMA, Store
 from grader_service.store.tables import EventRow, SubmissionRow
 from tests.backup.conftest import Owned
 from tests.store.aged import a_batch, graded
+from tests.store.factories import a_submission, accept, count
 from tests.store.next_version import NEXT, become_next
-from tests.store.test_store import a_submission, accept, count
 
 LATER = {"event", "backup"}
 """Tables to which a restoration adds, or which say what came after a snapshot."""

@@ -22,7 +22,7 @@ from grader_service.store.outbox import enqueue
 from grader_service.store.reviews import AlreadyDecided
 from grader_service.store.tables import EventRow, RunRow, VerdictRow
 from tests.reviewing import decisions, handed_in, install, look
-from tests.store.test_store import PLAN, accept, count
+from tests.store.factories import PLAN, accept, count
 
 
 def run_again(owned, submission_id, run_id):

@@ -12,7 +12,7 @@ from grader_service.errors import ConfigurationError, InfrastructureError, Usage
 from grader_service.store.engine import Store
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import graded
-from tests.store.test_store import a_submission, accept, count
+from tests.store.factories import a_submission, accept, count
 
 
 @pytest.fixture

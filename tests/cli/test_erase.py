@@ -12,7 +12,7 @@ from grader_service.store import backups
 from grader_service.store.engine import Store
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import graded
-from tests.store.test_store import count
+from tests.store.factories import count
 
 ANN = "ann@example.org"
 

@@ -16,7 +16,7 @@ from tests.exports.corpus import ROOT
 from tests.regrade.deps import overwrite, read
 from tests.regrade.stored import fill
 from tests.report.factories import verdict
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 
 FORMS = {
     "a submission": lambda submission_id, run_id: submission_id,

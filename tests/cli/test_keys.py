@@ -17,7 +17,7 @@ from grader_service.signer.key_folder import private_key
 from grader_service.signer.signatures import KeySigner, Signer, doubt, signed_by
 from grader_service.store import leases, results
 from tests.command_line import grader, invoked, typed
-from tests.store.test_store import a_submission, a_verdict, accept
+from tests.store.factories import a_submission, a_verdict, accept
 
 
 def test_a_key_is_made_once_and_is_its_owners(tmp_path):

@@ -6,7 +6,8 @@ from rich.console import Console
 
 from grader_service.cli.render import show_verdict
 from grader_service.model.verdict import Status
-from tests.report.factories import CASES, stopped, told, verdict
+from tests.report.cases import CASES, stopped, told
+from tests.report.factories import verdict
 
 
 def shown(given, **how):

@@ -7,7 +7,7 @@ import pytest
 from grader_service.errors import UsageError
 from grader_service.store.engine import Store
 from tests import command_line
-from tests.store.test_store import a_submission, accept, finish
+from tests.store.factories import a_submission, accept, finish
 
 
 @pytest.fixture

@@ -4,110 +4,40 @@ By strict schemas, against each other, and against our own settings, commands an
 """
 
 import copy
-import json
 import re
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 
 import jsonschema
 import kubernetes_validate
 import pytest
 import typer
-import yaml
-from sqlalchemy import make_url, text
+from sqlalchemy import make_url
 
 from grader_service import health
 from grader_service.cli.app import app
 from grader_service.settings import Settings
-from grader_service.signer.key_folder import KEY_FILE
-from grader_service.store import devices, leases, results, workers
-from grader_service.store.engine import Store
 from grader_service.store.rights import RIGHTS
 from sandbox.docker.options import GUEST_UID
-from sandbox.kubernetes.runner import denies_all
 from tests.deploy.keda_schema import SCHEMAS
+from tests.deploy.manifests import (
+    CORE,
+    DOCUMENTS,
+    FILES,
+    FOLDER,
+    KEYS,
+    OBJECTS,
+    ROOT,
+    SECRETS,
+    containers,
+    environment,
+    names,
+    of_kind,
+    the,
+    workloads,
+)
 from tests.kubernetes_api.objects import VERSION
 from tests.kubernetes_api.server import _GROUPS, _VERBS
-from tests.store.test_store import a_submission, accept
-
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "deploy" / "kubernetes"
-CORE = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
-KEDA = yaml.safe_load((FOLDER / "keda" / "kustomization.yaml").read_text())["resources"]
-FILES = [FOLDER / name for name in CORE] + [FOLDER / "keda" / name for name in KEDA]
-DOCUMENTS = [(path, one) for path in FILES for one in yaml.safe_load_all(path.read_text())]
-OBJECTS = [document for _, document in DOCUMENTS]
-KEYS = "grader-signing-key"
-SECRETS = {
-    "grader-postgres": {"password"},
-    **{f"grader-postgres-{role}": {"password"} for role in RIGHTS},
-    "grader-redis": {"password"},
-    "grader-redis-admin": {"password"},
-    "grader-redis-judge": {"password"},
-    "grader-redis-runner": {"password"},
-    "grader-web": {"viewer", "operator"},
-    "grader-artifacts": {"access-key-id", "secret-access-key"},
-    KEYS: {KEY_FILE},
-}
-"""Made by hand, as docs/scaling.md tells; each with its keys."""
-
-
-def of_kind(kind):
-    """All objects of a kind."""
-    return [one for one in OBJECTS if one["kind"] == kind]
-
-
-def the(kind, name):
-    """The one object of this kind and name."""
-    (found,) = [one for one in of_kind(kind) if one["metadata"]["name"] == name]
-    return found
-
-
-def names(kind, namespace=None):
-    """Names of the objects of a kind in this namespace."""
-    return {one["metadata"]["name"] for one in of_kind(kind) if one["metadata"].get("namespace") == namespace}
-
-
-def workloads():
-    """Every object that makes pods, its namespace and its pod template."""
-    for one in OBJECTS:
-        template = one.get("spec", {}).get("template")
-        if template is not None:
-            yield one, one["metadata"]["namespace"], template
-
-
-def containers():
-    for one, namespace, template in workloads():
-        for container in (*template["spec"].get("initContainers", ()), *template["spec"]["containers"]):
-            yield one, namespace, template["spec"], container
-
-
-def labelled(namespace, labels):
-    return [
-        one["metadata"]["name"]
-        for one, where, template in workloads()
-        if where == namespace and labels.items() <= template["metadata"]["labels"].items()
-    ]
-
-
-def selects(namespace, selector):
-    """Names of the workloads that a label selector finds."""
-    found = set(labelled(namespace, selector.get("matchLabels", {})))
-    for term in selector.get("matchExpressions", ()):
-        assert term["operator"] == "In"
-        found &= {name for value in term["values"] for name in labelled(namespace, {term["key"]: value})}
-    return found
-
-
-def environment(namespace, container):
-    """Variables as the container sees them; None for those that the cluster fills in."""
-    found = {}
-    for source in container.get("envFrom", ()):
-        name = source["configMapRef"]["name"]
-        where = {"name": name, "namespace": namespace}
-        found |= next(one["data"] for one in of_kind("ConfigMap") if one["metadata"] == where)
-    return found | {one["name"]: one.get("value") for one in container.get("env", ())}
 
 
 def test_every_file_is_applied():
@@ -278,81 +208,6 @@ def test_health_checks_exist():
     }
 
 
-def test_services_find_their_pods():
-    """A selector that matches nothing, or a port that no container names, is a service that answers nobody."""
-    for one in of_kind("Service"):
-        (name,) = labelled(one["metadata"]["namespace"], one["spec"]["selector"])
-        ports = {
-            port["name"]: port["containerPort"]
-            for owner, _, _, container in containers()
-            if owner["metadata"]["name"] == name
-            for port in container.get("ports", ())
-        }
-        for port in one["spec"]["ports"]:
-            assert ports[port["targetPort"]] == port["port"]
-        assert name == one["metadata"]["name"]
-
-
-def test_addresses_name_services():
-    """Database, broker, the Redis of the answers and KEDA's triggers go to services that exist."""
-    text = "\n".join(path.read_text() for path in FILES)
-    for name, namespace in re.findall(r"\b([a-z]+)\.(grader[a-z-]*)\.svc\b", text):
-        assert name in names("Service", namespace)
-
-
-def test_selectors_find_their_pods():
-    """Those of controllers, disruption budgets and policies."""
-    for one in OBJECTS:
-        namespace = one["metadata"].get("namespace")
-        if one["kind"] in {"Deployment", "StatefulSet", "PodDisruptionBudget"}:
-            assert selects(namespace, one["spec"]["selector"]) == {one["metadata"]["name"]}
-        if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] != "deny-all":
-            assert selects(namespace, one["spec"]["podSelector"])
-
-
-def test_all_is_denied_first():
-    """In each namespace; in that of learners' pods there is no other policy."""
-    for namespace in names("Namespace"):
-        policies = [one for one in of_kind("NetworkPolicy") if one["metadata"]["namespace"] == namespace]
-        assert any(denies_all(policy) for policy in policies)
-        assert namespace != "grader-sandbox" or len(policies) == 1
-
-
-def reaching(name):
-    """Workloads that the policies let through to the pods of this one, and labels of namespaces that they let through.
-
-    Both ends must allow it: the policy of the pods that are reached, and one of those that reach out.
-    """
-    policies = {one["metadata"]["name"]: one["spec"] for one in of_kind("NetworkPolicy")}
-    (rule,) = policies[name]["ingress"]
-    let_in, strangers = set(), []
-    for peer in rule["from"]:
-        labels = peer["namespaceSelector"]["matchLabels"] if "namespaceSelector" in peer else None
-        namespace = "grader" if labels is None else labels.get("kubernetes.io/metadata.name")
-        let_in |= {(namespace, found) for found in selects(namespace, peer.get("podSelector", {}))}
-        strangers += [labels] if namespace not in names("Namespace") else []
-    let_out = set()
-    for policy in of_kind("NetworkPolicy"):
-        namespace = policy["metadata"]["namespace"]
-        for way in policy["spec"].get("egress", ()):
-            ends = [peer["podSelector"] for peer in way.get("to", ()) if "podSelector" in peer]
-            if any(name in selects("grader", end) for end in ends):
-                let_out |= {(namespace, found) for found in selects(namespace, policy["spec"]["podSelector"])}
-    return let_in & let_out, strangers
-
-
-def test_who_reaches_which_redis():
-    """Runners hear of runs; only judges, and platforms, reach where answers lie."""
-    platforms = [{"grader/platform": "true"}]
-    assert reaching("redis") == ({("grader", "judge"), ("grader-runners", "runner")}, platforms)
-    assert reaching("results") == ({("grader", "judge")}, platforms)
-    (judge,) = the("Deployment", "judge")["spec"]["template"]["spec"]["containers"]
-    values = environment("grader", judge)
-    assert [values[f"GRADER_{name}_URL"] for name in ("REDIS", "RESULT")] == [
-        f"redis://judge@{name}.grader.svc:6379/0" for name in ("redis", "results")
-    ]
-
-
 def test_runners_are_on_nodes_of_their_own():
     """On those with this label runners go, and nothing else of ours; by a taint of them nothing else of anybody's."""
     key = "nvidia.com/gpu.present"
@@ -395,52 +250,6 @@ def test_a_runner_starts_pods_on_its_own_node_only():
     # Every Job of ours says its node, so that none is refused.
     runner = the("Deployment", "runner")["spec"]["template"]["spec"]["containers"][0]
     assert {"name": "GRADER_NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}} in runner["env"]
-
-
-def test_both_instances_of_redis_are_alike_and_apart():
-    """The same but for name and users, each with its own volume and limit of memory, below what the pod may have."""
-    broker, results = (json.dumps(the("StatefulSet", name)) for name in ("redis", "results"))
-    renamed = broker.replace('redis-start.sh", "broker"', 'redis-start.sh", "results"')
-    for old in ('"name": "redis"', '"app": "redis"', '"serviceName": "redis"'):
-        renamed = renamed.replace(old, old.replace('"redis"', '"results"'))
-    runner = {"name": "grader-redis-runner", "items": [{"key": "password", "path": "redis_runner_password"}]}
-    renamed = renamed.replace(f", {json.dumps({'secret': runner})}", "")
-    # The port's name is not the instance's.
-    assert renamed.replace('"name": "results", "containerPort"', '"name": "redis", "containerPort"') == results
-    for name in ("redis", "results"):
-        one = the("StatefulSet", name)
-        (container,) = one["spec"]["template"]["spec"]["containers"]
-        (limit,) = re.findall(r"([0-9]+)mb", environment("grader", container)["MAXMEMORY"])
-        assert int(limit) < int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
-        assert [claim["metadata"]["name"] for claim in one["spec"]["volumeClaimTemplates"]] == ["data"]
-
-
-def test_each_redis_starts_with_its_users():
-    """The script is in the ConfigMap that is mounted, and every password that it reads beside it."""
-    (made,) = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["configMapGenerator"]
-    assert (made["namespace"], made["files"]) == ("grader", ["redis-start.sh"])
-    for name, server in (("redis", "broker"), ("results", "results")):
-        pod = the("StatefulSet", name)["spec"]["template"]["spec"]
-        (container,) = pod["containers"]
-        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-        volumes = {volume["name"]: volume for volume in pod["volumes"]}
-        assert volumes["start"]["configMap"] == {"name": made["name"]}
-        assert container["command"] == ["/bin/sh", f"{mounts['start']}/redis-start.sh", server]
-        assert environment("grader", container)["SECRETS"] == mounts["redis-passwords"]
-        sources = volumes["redis-passwords"]["projected"]["sources"]
-        there = {item["path"] for source in sources for item in source["secret"]["items"]}
-        wanted = {"redis_password", "redis_admin_password", "redis_judge_password"}
-        assert there == wanted | ({"redis_runner_password"} if server == "broker" else set())
-
-
-def test_no_worker_has_anothers_user_of_redis():
-    """Nor that of platforms, nor the administrator's."""
-    found = {}
-    for one, _, template in workloads():
-        names = {volume["secret"]["secretName"] for volume in template["spec"]["volumes"] if "secret" in volume}
-        if ours := {name for name in names if name.startswith("grader-redis")}:
-            found[one["metadata"]["name"]] = ours
-    assert found == {"judge": {"grader-redis-judge"}, "runner": {"grader-redis-runner"}}
 
 
 def test_the_runners_role():
@@ -515,78 +324,10 @@ def test_learners_come_before_re_grades():
 
 def test_both_namespaces_have_the_same_configuration():
     """A runner that read another database than the judge would wait for ever."""
-    judge, runner = (one["data"] for one in of_kind("ConfigMap"))
+    judge, runner = (dict(one["data"]) for one in of_kind("ConfigMap"))
     for name in ("GRADER_REDIS_URL", "GRADER_REDIS_PASSWORD_FILE"):
         assert judge.pop(name).replace("judge", "runner") == runner.pop(name)
     assert [judge.pop(name) for name in list(judge) if name.startswith("GRADER_RESULT")]  # answers are not a runner's
     first = the("Deployment", "runner")["spec"]["template"]["spec"]["initContainers"]
     assert runner.pop("GRADER_LAB_IMAGE") in {container["image"] for container in first}
     assert judge == runner
-
-
-class TestScaling:
-    """KEDA's queries, run as they stand on a real PostgreSQL: a cluster has no other database."""
-
-    @pytest.fixture
-    def store_url(self, postgres_url):
-        return postgres_url
-
-    @staticmethod
-    def value(store, target):
-        """What the query says that scales this Deployment, in the role that asks it."""
-        (trigger,) = next(
-            one["spec"]["triggers"]
-            for one in of_kind("ScaledObject")
-            if one["spec"]["scaleTargetRef"]["name"] == target
-        )
-        url = store.engine.url.set(username=trigger["metadata"]["userName"])
-        with closing(Store(url.render_as_string())) as opened, opened.transaction() as connection:
-            return connection.execute(text(trigger["metadata"]["query"])).scalar_one()
-
-    def test_runners(self, store):
-        """Waiting and running count, several of one learner as one, and those without a learner each."""
-        assert self.value(store, "runner") == 0
-        accept(store, a_submission(1, learner="ann"))
-        accept(store, a_submission(2, learner="ann", sha="1"))
-        assert self.value(store, "runner") == 1
-        accept(store, a_submission(3, learner="bob", sha="2"))
-        accept(store, a_submission(4, learner=None, sha="3"))
-        accept(store, a_submission(5, learner=None, sha="4"))
-        assert self.value(store, "runner") == 4
-        assert leases.claim(store, "run", "runner", 60) is not None
-        assert self.value(store, "runner") == 4
-
-    def test_a_runner_whose_device_is_out_of_service_is_not_counted_on(self, store):
-        """Nor one that cannot grade: beside it, there is one for each learner; a device unseen lately has no runner."""
-        for device in ("GPU-ready", "GPU-faulty", "GPU-gone", "GPU-unfit"):
-            devices.see(store, device, "node", "H100")
-            workers.say(store, workers.Identity(workers.RUN, "node", device), ["x"] if device == "GPU-unfit" else [])
-        devices.quarantine(store, "GPU-faulty", "Xid 48", "test")
-        devices.set_state(store, "GPU-gone", devices.DRAINING, None, "test")
-        with store.transaction() as connection:
-            connection.execute(text("update device set seen_at = seen_at - 3600 where device_id = 'GPU-gone'"))
-        assert self.value(store, "runner") == 0  # nobody waits, so that nobody is needed
-        accept(store, a_submission(1, learner="ann"))
-        assert self.value(store, "runner") == 3
-
-    def test_judges(self, store):
-        """What was run and is not judged."""
-        accept(store, a_submission(1))
-        assert self.value(store, "judge") == 0
-        claim = leases.claim(store, "run", "runner", 60)
-        assert results.store_evidence(store, claim, "evidence", b"{}", {})
-        assert (self.value(store, "runner"), self.value(store, "judge")) == (0, 1)
-        assert leases.claim(store, "judge", "judge", 60) is not None
-        assert self.value(store, "judge") == 1
-
-    def test_what_is_scaled_exists(self):
-        """In the same namespace, with the Secret's key; a judge is always there."""
-        for one in of_kind("ScaledObject"):
-            namespace = one["metadata"]["namespace"]
-            assert one["spec"]["scaleTargetRef"]["name"] in names("Deployment", namespace)
-            (trigger,) = one["spec"]["triggers"]
-            assert trigger["authenticationRef"]["name"] in names("TriggerAuthentication", namespace)
-            assert (one["spec"]["minReplicaCount"] > 0) == (one["metadata"]["name"] == "judge")
-        for one in of_kind("TriggerAuthentication"):
-            for reference in one["spec"]["secretTargetRef"]:
-                assert reference["key"] in SECRETS[reference["name"]]

@@ -5,7 +5,7 @@ import copy
 import kubernetes_validate
 import yaml
 
-from tests.deploy.test_kubernetes import ROOT, the
+from tests.deploy.manifests import ROOT, the
 from tests.kubernetes_api.objects import VERSION
 
 FOLDER = ROOT / "deploy" / "kubernetes-mig"

@@ -21,7 +21,9 @@ from grader_service.model.verdict import Mode, Outcome, Status, Verdict
 from sandbox.api import SandboxFacts
 from tests.factories import an_evidence
 from tests.levels.parts import ROOT
-from tests.report.factories import CASES, HOSTILE, check, provenance, stopped_run, verdict
+from tests.report.cases import CASES
+from tests.report.factories import check, provenance, stopped_run, verdict
+from tests.report.hostile import HOSTILE
 
 CANARY = "only-for-staff-7f3a"
 """Stands in the staff details of every check below."""

@@ -15,7 +15,8 @@ from tests.command_line import grader
 from tests.exports.corpus import CORPUS, as_lines
 from tests.exports.junit_schema import violations
 from tests.levels.parts import ROOT
-from tests.report.factories import rehearsed, verdict
+from tests.report.cases import rehearsed
+from tests.report.factories import verdict
 
 MODELS = {"gradescope": GradescopeResults, "prairielearn": PrairieLearnResults}
 

@@ -11,7 +11,8 @@ from grader_service.exports.text import plain
 from grader_service.model.verdict import Outcome, Status
 from tests.exports.corpus import CANARY, CORPUS, any_verdicts, may_hold_a_grade
 from tests.exports.junit_schema import violations
-from tests.report.factories import ALL_HOSTILE, PRINTED, check, verdict
+from tests.report.factories import PRINTED, check, verdict
+from tests.report.hostile import ALL_HOSTILE
 
 KINDS = {
     "passed": [],

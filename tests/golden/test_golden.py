@@ -19,7 +19,8 @@ from tests.golden.catalogue import CHECKS, KEPT, SUBMISSIONS, mistakes
 from tests.golden.pages import facts, kept_page, lab, page_of, registry, wanted
 from tests.golden.run import golden_world, run
 from tests.golden.visible import visible
-from tests.report.factories import told, told_check, verdict
+from tests.report.cases import told
+from tests.report.factories import told_check, verdict
 
 LEAST = 40
 UNREADABLE = frozenset({"run.syntax_error"})

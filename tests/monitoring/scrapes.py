@@ -19,7 +19,7 @@ from grader_service.store.review_tables import ReviewCaseRow
 from grader_service.store.tables import RunRow, VerdictRow, WorkerRow
 from grader_service.store.workers import Identity
 from tests.hand_clock import HandClock
-from tests.store.test_store import a_submission, accept, finish
+from tests.store.factories import a_submission, accept, finish
 
 JUDGE, REGRADE = Identity(workers.JUDGE, "host"), Identity(workers.REGRADE, "host")
 RUNNERS = [Identity(workers.RUN, "host", f"GPU-{number}") for number in (1, 2)]

@@ -27,7 +27,7 @@ from tests.monitoring.scrapes import (
 )
 from tests.monitoring.test_files import FOLDER, RULES
 from tests.store.aged import age
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,8 @@ from grader_service.exports.gradescope import GradescopeResults, gradescope
 from grader_service.model.verdict import Outcome, Status
 from grader_service.model.verdict_summary import CohortEntry, summary_of
 from tests.regrade.makers import MOMENT
-from tests.report.factories import check, rehearsed, verdict
+from tests.report.cases import rehearsed
+from tests.report.factories import check, verdict
 
 IDS = ("lms:1", "lms:2", "LMS:1", "..", "con", "-x", "a.b", "x" * 128)
 

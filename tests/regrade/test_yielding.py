@@ -5,7 +5,7 @@ import time
 from grader_service.regrade import yielding
 from grader_service.regrade.yielding import LiveWatch
 from grader_service.store.operations import work_came
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 from tests.waiting import wait_for
 
 

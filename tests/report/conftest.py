@@ -6,7 +6,7 @@ import pytest
 
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
-from tests.report.factories import CASES
+from tests.report.cases import CASES
 from tests.report.page import Page
 from tests.report.window import offline_windows
 

@@ -2,7 +2,8 @@
 
 from grader_service.model.verdict import Outcome
 from grader_service.report.changes import reached, since
-from tests.report.factories import check, decision, measurement, step, stopped, unreached, verdict
+from tests.report.cases import stopped
+from tests.report.factories import check, decision, measurement, step, unreached, verdict
 
 
 def test_nothing_changed():

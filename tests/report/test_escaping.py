@@ -11,21 +11,8 @@ from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
 from grader_service.report.shown import shown
 from tests.report.conftest import FOR_LEARNER
-from tests.report.factories import (
-    ATTRIBUTE,
-    BIDI,
-    CLOSERS,
-    HOSTILE,
-    SCRIPT,
-    TEMPLATE,
-    check,
-    hostile,
-    parts,
-    place,
-    provenance,
-    stopped_run,
-    verdict,
-)
+from tests.report.factories import check, parts, place, provenance, stopped_run, verdict
+from tests.report.hostile import ATTRIBUTE, BIDI, CLOSERS, HOSTILE, SCRIPT, TEMPLATE, hostile
 from tests.report.page import Page
 
 PIECES = st.sampled_from([*HOSTILE, "<", ">", '"', "'", "&", "--", "]]", "\\", "/"])

@@ -5,20 +5,9 @@ import pytest
 from grader_service.model.run_report import RunEnding
 from grader_service.model.verdict import Outcome, Status
 from grader_service.report.changes import Attempt
+from tests.report.cases import CASES, stopped, told
 from tests.report.conftest import FOR_LEARNER
-from tests.report.factories import (
-    CASES,
-    PRINTED,
-    check,
-    measurement,
-    provenance,
-    step,
-    stopped,
-    stopped_run,
-    told,
-    told_check,
-    verdict,
-)
+from tests.report.factories import PRINTED, check, measurement, provenance, step, stopped_run, told_check, verdict
 from tests.report.page import learner_page
 
 

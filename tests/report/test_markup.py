@@ -27,7 +27,7 @@ REFERENCES = {
 }
 RENDER = """
 import hashlib
-from tests.report.factories import CASES
+from tests.report.cases import CASES
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
 print(hashlib.sha256(render_report(CASES["official"](), Audience.STAFF).encode()).hexdigest())

@@ -10,7 +10,8 @@ import pytest
 from grader_service.report.drawing import Span, even_ticks, log_ticks
 from grader_service.report.plots import MARKERS, rate_plot, ratio_plot, ratio_span
 from grader_service.report.shown import MOST_ROWS, shown
-from tests.report.factories import block, decision, lost_arm, many_blocks, measurement, one_block, spoiled, verdict
+from tests.report.cases import lost_arm, many_blocks, one_block, spoiled
+from tests.report.factories import block, decision, measurement, verdict
 from tests.report.page import Page
 
 

@@ -15,7 +15,7 @@ from grader_service.store.tables import RunRow, SubmissionRow
 from tests.service.faults import explained, frozen, no_writes, writer_waits
 from tests.service.harness import Service, served
 from tests.services.redis_server import redis_server
-from tests.store.test_store import LIMITS, PLAN, a_submission, a_verdict, accept
+from tests.store.factories import LIMITS, PLAN, a_submission, a_verdict, accept
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -21,8 +21,8 @@ from tests.regrade.deps import diff, judge_all, read, started
 from tests.reviewing import CHECK, LAB, a_judge, check_of, handed_in, in_force, install, look
 from tests.service.harness import served
 from tests.services.chat_server import an_opinion, chat_server
+from tests.store.factories import count
 from tests.store.test_metrics import text_of
-from tests.store.test_store import count
 
 pytestmark = pytest.mark.integration
 

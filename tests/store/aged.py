@@ -23,7 +23,7 @@ from grader_service.store.tables import (
     table_of,
 )
 from tests.services.postgres_server import somebody_waits
-from tests.store.test_store import a_submission, a_verdict, accept
+from tests.store.factories import a_submission, a_verdict, accept
 from tests.waiting import wait_for
 
 DAY_S = 86_400.0

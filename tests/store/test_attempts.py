@@ -9,7 +9,7 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.store import leases, results
 from grader_service.store.attempts import attempt_number, verdict_before
 from tests.report.factories import verdict
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 
 
 def measured(store, number, kind="measured", **changes):

@@ -12,7 +12,7 @@ from grader_service.store.attempts import attempt_number
 from grader_service.store.cancelling import cancel
 from grader_service.store.ids import Named
 from grader_service.store.tables import EventRow, RunRow, RunState, VerdictRow
-from tests.store.test_store import a_submission, a_verdict, accept
+from tests.store.factories import a_submission, a_verdict, accept
 
 WHOLE = Named("s:1")
 

@@ -35,7 +35,7 @@ from tests.receiving import receive
 from tests.regrade.deps import overwrite, read
 from tests.services.postgres_server import somebody_waits
 from tests.store.aged import OF_SUBMISSIONS, a_batch, brought_again, graded, two_graphs
-from tests.store.test_store import a_submission, accept, count
+from tests.store.factories import a_submission, accept, count
 from tests.waiting import wait_for
 
 ANN = "ann@example.org"

@@ -14,7 +14,7 @@ from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Ref
 from grader_service.store.clock import db_now
 from grader_service.store.places import places, runs_before
 from grader_service.store.tables import EventRow, RunRow
-from tests.store.test_store import PLAN, a_submission, a_verdict
+from tests.store.factories import PLAN, a_submission, a_verdict
 
 MANY = IntakeLimits(learner_per_hour=10_000, learner_gpu_s=1e9)
 _ids = itertools.count()

@@ -9,7 +9,7 @@ from grader_service.store.engine import Store
 from grader_service.store.ids import AmbiguousId, Named, UnknownId, named, submission_named
 from grader_service.store.tables import RunRow, table_of
 from tests.conftest import fresh_database
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 
 DANISH = "template0 locale_provider icu icu_locale 'da'"
 """There `aa` comes after `z`, and small letters before their capitals."""

@@ -16,7 +16,7 @@ from grader_service.store.engine import Store
 from grader_service.store.ids import Named
 from grader_service.store.tables import OutboxRow, WorkerRow
 from tests.monitoring.scrapes import leave_to_a_person, leave_unread, post, silence
-from tests.store.test_store import a_submission, accept, finish
+from tests.store.factories import a_submission, accept, finish
 
 
 def text_of(store):

@@ -7,8 +7,8 @@ from grader_service.errors import ConfigurationError
 from grader_service.store.engine import SCHEMA
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import OF_SUBMISSIONS, graded
+from tests.store.factories import count
 from tests.store.next_version import NEXT, become_next
-from tests.store.test_store import count
 
 
 @pytest.mark.parametrize("found", ["0001", "0013a", "0016"])

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from grader_service.store import leases, regrade_runs, regrade_work, results, review_work, reviews, sweep
 from grader_service.store.engine import Store
 from grader_service.store.regrade_tables import RegradeBatchRow
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 
 
 @pytest.fixture

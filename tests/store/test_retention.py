@@ -24,7 +24,7 @@ from grader_service.store.tables import BlobRow, EventRow, EvidenceRow, OutboxRo
 from tests.regrade.deps import read
 from tests.services.postgres_server import somebody_waits
 from tests.store.aged import OF_SUBMISSIONS, a_batch, age, brought_again, graded, refuse_changes, two_graphs
-from tests.store.test_store import a_submission, accept, count
+from tests.store.factories import a_submission, accept, count
 from tests.waiting import wait_for
 
 MOST = 100

@@ -2,7 +2,7 @@
 
 from grader_service.retry_policy import RetryPolicy
 from grader_service.store import leases, operations, results
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 
 
 def test_dead_lettered_runs_go_on_where_they_stopped(store):

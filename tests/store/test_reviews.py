@@ -20,7 +20,7 @@ from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, Verdic
 from tests.regrade.deps import overwrite, read
 from tests.reviewing import CHECK, LAB, OTHER, a_judge, check_of, handed_in, in_force, install, look, strict_lab
 from tests.store.aged import age
-from tests.store.test_store import count
+from tests.store.factories import count
 from tests.store.threads import at_once
 
 WHY = "The second entry names a real bottleneck."

@@ -7,14 +7,10 @@ from collections import Counter
 
 import pytest
 import sqlalchemy
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import insert, select, update
 
-from grader_service.errors import ConfigurationError
-from grader_service.judging import verdicts
-from grader_service.model.evidence import Need, RunPlan
-from grader_service.model.submission import Submission
 from grader_service.retry_policy import RetryPolicy
-from grader_service.store import acceptance, engine, leases, outbox, results, sweep
+from grader_service.store import acceptance, leases, outbox, results, sweep
 from grader_service.store.acceptance import (
     Accepted,
     Arrival,
@@ -26,133 +22,11 @@ from grader_service.store.acceptance import (
     Waiter,
 )
 from grader_service.store.clock import db_now
-from grader_service.store.engine import Store
-from grader_service.store.tables import (
-    CompatibilityRow,
-    EventRow,
-    EvidenceRow,
-    OutboxRow,
-    RunRow,
-    RunState,
-    SubmissionRow,
-    VerdictRow,
-)
-from tests.factories import A_LAB
+from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.services.postgres_server import somebody_waits
+from tests.store.factories import LIMITS, PLAN, a_submission, accept, count, finish
 from tests.store.threads import at_once
 from tests.waiting import wait_for
-
-PLAN = RunPlan(needs=(Need.DISCOVERY,), lab=A_LAB)
-LIMITS = IntakeLimits()
-
-
-def a_submission(number=1, *, learner="ann", sha="0", **changes):
-    values = {
-        "submission_id": f"s:{number}",
-        "lab": "dali-pipelines",
-        "learner": learner,
-        "cohort": "c",
-        "filename": "s.py",
-        "sha256": sha * 64,
-        "size_bytes": 3,
-    }
-    return Submission(**(values | changes))
-
-
-def accept(store, submission, purpose="live", waiter=None, limits=LIMITS):
-    return acceptance.accept_all(store, [Arrival(submission, PLAN, purpose, waiter or Waiter())], limits, "test")[0]
-
-
-def a_verdict(submission_id="s:1"):
-    return verdicts.refused(submission_id, "dali-pipelines", "archive.link", "no links")
-
-
-def count(store, what, *where):
-    with store.transaction() as connection:
-        return connection.execute(select(func.count()).select_from(what).where(*where)).scalar_one()
-
-
-def finish(store, submission_id="s:1", runner="runner", **provenance):
-    """Runs and judges whatever comes next."""
-    claim = leases.claim(store, "run", runner, 60)
-    assert results.store_evidence(store, claim, "evidence", b"{}", {})
-    judge = leases.claim(store, "judge", "judge", 60)
-    verdict = a_verdict(submission_id)
-    verdict = verdict.model_copy(update={"provenance": verdict.provenance.model_copy(update=provenance)})
-    assert results.store_verdict(store, judge, verdict)
-    return verdict
-
-
-def test_migrating_twice_changes_nothing(store):
-    """Several processes may start at once."""
-    store.migrate()
-    store.check_schema()
-
-
-def test_a_foreign_schema_is_refused(tmp_path):
-    """A database without our tables names the command that makes them."""
-    with pytest.raises(ConfigurationError, match="grader store migrate"):
-        Store(f"sqlite:///{tmp_path}/empty.db").check_schema()
-
-
-def test_a_schema_of_a_newer_grader_is_left_alone(tmp_path):
-    """Migrating would not help: nobody here knows what is in it."""
-    store = Store(f"sqlite:///{tmp_path}/newer.db")
-    store.migrate()
-    with store.transaction() as connection:
-        connection.exec_driver_sql("update alembic_version set version_num = '9999'")
-        connection.exec_driver_sql("update compatibility set oldest = '9998'")
-    for refused in (store.check_schema, store.migrate):
-        with pytest.raises(ConfigurationError, match=r"schema 9999, for graders of 9998 .* is the older one"):
-            refused()
-    assert store.schema() == "9999"
-
-
-def test_a_newer_schema_that_says_so_is_worked_on(store):
-    """Workers of the version before go on, and can be started, until the last of them is replaced."""
-    with store.transaction() as connection:
-        connection.exec_driver_sql("update alembic_version set version_num = '9999'")
-        connection.execute(update(CompatibilityRow).values(oldest=engine.SCHEMA))
-    store.check_schema()
-    store.migrate()
-    assert store.schema() == "9999"
-
-
-def test_a_version_that_the_schema_left_behind_finishes_and_claims_nothing(store):
-    """Its readiness says so; it is newer workers that claim."""
-    accept(store, a_submission(1))
-    accept(store, a_submission(2, learner="bob"))
-    running = leases.claim(store, "run", "r", 60)
-    with store.transaction() as connection:
-        connection.execute(update(CompatibilityRow).values(oldest="9998"))
-    assert leases.claim(store, "run", "r", 60) is None
-    assert results.store_evidence(store, running, "evidence", b"{}", {})
-    assert leases.claim(store, "judge", "j", 60) is None
-    with store.transaction() as connection:
-        connection.execute(update(CompatibilityRow).values(oldest=engine.SCHEMA))
-    assert leases.claim(store, "judge", "j", 60).submission_id == "s:1"
-    assert leases.claim(store, "run", "r", 60).submission_id == "s:2"
-
-
-def test_the_version_that_is_asked_for_is_that_of_the_newest_migration(store):
-    """It is written down a second time, so that asking for it loads no migration."""
-    from alembic.script import ScriptDirectory
-
-    from grader_service.store import migrating
-
-    assert ScriptDirectory.from_config(migrating.configuration()).get_current_head() == engine.SCHEMA == store.schema()
-
-
-def test_the_schema_is_that_of_the_tables(store):
-    """Migrations and models agree: nothing is left to generate."""
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    from grader_service.store.tables import Base
-
-    with store.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": False})
-        assert compare_metadata(context, Base.metadata) == []
 
 
 def test_the_same_id_with_other_content_is_a_conflict(store):

@@ -7,7 +7,7 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.store import devices, leases, operations, workers
 from grader_service.store.tables import RunState, WorkerRow
 from grader_service.store.workers import Identity
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 
 HERE, THERE = "a/GPU-1/x", "b/GPU-2/y"
 

@@ -10,8 +10,9 @@ from grader_service.web.queries import SubmissionFilter, submissions, verdicts_o
 from tests.conftest import DATABASES, fresh_database
 from tests.regrade.conftest import store_url  # noqa: F401 - a fixture
 from tests.report.window import Window, windows
-from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, Client, served
-from tests.web.openid_provider import openid_provider
+from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, READ_ONLY, Client, served
+from tests.web.openid_double import openid_double
+from tests.web.openid_provider import a_provider, openid_provider
 from tests.web.stock import REVIEWED, stock
 
 
@@ -35,6 +36,36 @@ def openid(tmp_path_factory):
     """The issuer of a real OpenID provider."""
     with openid_provider(tmp_path_factory.mktemp("openid")) as issuer:
         yield issuer
+
+
+@pytest.fixture(scope="module")
+def provider_double():
+    """One for all tests."""
+    with openid_double() as made:
+        yield made
+
+
+@pytest.fixture
+def double(provider_double):
+    """A provider that says what the test wants."""
+    provider_double.forget()
+    return provider_double
+
+
+@pytest.fixture(scope="module")
+def page_store(folder):
+    """Of the page that asks a provider."""
+    opened = Store(f"sqlite:///{folder}/grader.db")
+    opened.migrate()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def page(page_store, provider_double):
+    """Where nobody gets in but through the provider."""
+    with served(page_store, READ_ONLY, provider=a_provider(provider_double.issuer)) as at:
+        yield at
 
 
 @dataclass

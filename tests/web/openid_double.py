@@ -7,10 +7,12 @@ from base64 import urlsafe_b64encode
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
+
+from tests.web.client import Client
 
 KEY = RSAKey.generate_key(2048, {"kid": "of-the-provider", "use": "sig", "alg": "RS256"})
 OTHER_KEY = RSAKey.generate_key(2048, {"kid": "of-the-provider", "use": "sig", "alg": "RS256"})
@@ -108,3 +110,31 @@ def openid_double():
         finally:
             server.shutdown()
             thread.join()
+
+
+def sent_to(answer):
+    """The parameters that a browser takes along to the provider."""
+    assert answer.status == 303, answer.text
+    return {name: value for name, (value,) in parse_qs(urlsplit(answer.headers["location"]).query).items()}
+
+
+def back(client, **parameters):
+    """The callback, with these parameters."""
+    query = "&".join(f"{name}={value}" for name, value in parameters.items())
+    return client.get(f"/login/oidc/callback?{query}")
+
+
+def signed_in(port, double, target="/", **claims):
+    """Somebody who came back with an ID token of these claims, and the answer."""
+    client = Client(port)
+    sent = sent_to(client.get(f"/login/oidc?next={target}"))
+    double.hands_out(double.id_token(**{"nonce": sent["nonce"]} | claims))
+    return client, back(client, code="a", state=sent["state"])
+
+
+def known(provider, double, key):
+    """Who comes back with an ID token that is signed with this key."""
+    there, sealed = provider.begin("http://127.0.0.1/login/oidc/callback", "/")
+    sent = {name: value for name, (value,) in parse_qs(urlsplit(there).query).items()}
+    double.hands_out(double.id_token(sent["nonce"], key=key))
+    return provider.person(provider.resume(sealed, {"state": sent["state"]}), {"code": "a"}).name

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from grader_service.store.tables import EventRow, RunRow
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 from tests.web.client import Client, served
 from tests.web.stock import SCRIPT
 

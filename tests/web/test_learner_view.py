@@ -4,8 +4,9 @@ import pytest
 
 from grader_service.model.verdict import Status
 from grader_service.store import leases, results
-from tests.report.factories import measurement, stopped, verdict
-from tests.store.test_store import a_submission, accept
+from tests.report.cases import stopped
+from tests.report.factories import measurement, verdict
+from tests.store.factories import a_submission, accept
 from tests.web.client import Client, served
 
 

@@ -8,7 +8,7 @@ from grader_service.web.access import Sessions
 from grader_service.web.queries import EventFilter, events
 from tests.hand_clock import HandClock
 from tests.services.kept_port import kept_port
-from tests.store.test_store import a_submission, accept
+from tests.store.factories import a_submission, accept
 from tests.web.client import BOTH, OPERATOR_TOKEN, READ_ONLY, Client, served
 from tests.web.openid_provider import a_provider, signed_in_there
 
