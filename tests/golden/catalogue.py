@@ -1,5 +1,6 @@
 """The mistakes: what was handed in, what is wrong with it, and what has to come out."""
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -42,10 +43,20 @@ class Mistake(BaseModel):
     """Folders that it writes outside of its own, which a pod without walls leaves behind."""
 
     @property
-    def submission(self) -> Path:
-        """The file."""
+    def file(self) -> Path:
+        """In `mistakes/`: the submission, or how it differs from another one."""
         (path,) = SUBMISSIONS.glob(f"{self.name}.*")
         return path
+
+    @property
+    def submission(self) -> bytes:
+        """What was handed in."""
+        return _changed(self.file.read_text()) if self.file.suffix == ".diff" else self.file.read_bytes()
+
+    @property
+    def filename(self) -> str:
+        """The name that it was handed in under; what is kept as a diff is a script."""
+        return f"submission{self.file.suffix.replace('.diff', '.py')}"
 
     @property
     def evidence(self) -> Path:
@@ -66,6 +77,25 @@ class Mistake(BaseModel):
     def results(self) -> dict[str, Result]:
         """What each step's check has to answer."""
         return {step: _result(step, said) for step, said in self.steps.items()}
+
+
+def _changed(diff: str) -> bytes:
+    """What `patch` makes of the file that a unified diff names first; the diff has no context (`diff -U0`)."""
+    header, _, *lines = diff.splitlines(keepends=True)
+    before = (SUBMISSIONS / header.removeprefix("--- ").strip()).read_text().splitlines(keepends=True)
+    after: list[str] = []
+    done = 0
+    for line in lines:
+        if found := re.match(r"@@ -(\d+)(,0)?", line):
+            start = int(found[1]) - (found[2] is None)  # what only adds lines names the line before them
+            after += before[done:start]
+            done = start
+        elif line.startswith("-"):
+            assert before[done] == line[1:], f"{header.strip()} has another line {done + 1} than the diff: {line}"
+            done += 1
+        else:
+            after.append(line[1:])
+    return "".join([*after, *before[done:]]).encode()
 
 
 def _result(step: str, said: str) -> Result:

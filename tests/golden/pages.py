@@ -74,7 +74,7 @@ def verdict_on(mistake: Mistake, document: dict[str, object]) -> Verdict:
     submission = Submission(
         submission_id=f"golden:{mistake.name}",
         lab=LAB,
-        filename=f"submission{mistake.submission.suffix}",
+        filename=mistake.filename,
         sha256="0" * 64,
         size_bytes=1,
         steps=(),

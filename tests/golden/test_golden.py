@@ -62,13 +62,12 @@ def test_three_languages_have_honest_reflections_and_mistakes():
 def test_a_submission_is_code_up_to_its_mistake(name):
     """Python reads all that is not meant to be unreadable."""
     mistake = mistakes()[name]
-    source = mistake.submission
     if mistake.run == "":
         return
-    if source.suffix == ".py":
-        texts = [source.read_text()]
+    if mistake.filename.endswith(".py"):
+        texts = [mistake.submission.decode()]
     else:
-        texts = [text for _, text in read_cells(source.read_bytes(), IngestLimits())]
+        texts = [text for _, text in read_cells(mistake.submission, IngestLimits())]
     unreadable = 0
     for text in texts:
         try:
