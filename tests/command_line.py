@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from functools import partial
 
 from typer.testing import CliRunner
 
@@ -26,6 +27,11 @@ def invoked(*words, status=0, **environment):
         raise done.exception
     assert done.exit_code == status, done.output
     return done
+
+
+def by_operator(state_dir, *words, name="ann"):
+    """`invoked` with these words before its own, as this operator beside this state folder types them."""
+    return partial(invoked, *words, GRADER_STATE_DIR=str(state_dir), GRADER_OPERATOR=name, COLUMNS="200")
 
 
 def typed(*words, **environment):

@@ -20,7 +20,8 @@ from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from grader_service.store.outbox import OutboxMessage
 from grader_service.store.tables import VerdictRow
-from tests.conftest import DATABASES, fresh_database
+from tests.conftest import fresh_database
+from tests.regrade.conftest import store_url  # noqa: F401 - a fixture
 from tests.store.factories import a_submission, a_verdict, accept
 
 
@@ -91,12 +92,6 @@ class Owned:
         with self.store.transaction() as connection:
             found = connection.execute(select(*columns).where(VerdictRow.current)).all()
         return {row.submission_id: (row.verdict_id, row.document) for row in found}
-
-
-@pytest.fixture(params=DATABASES)
-def store_url(request):
-    """Each database in turn."""
-    return request.getfixturevalue(f"{request.param}_url")
 
 
 @pytest.fixture

@@ -9,21 +9,18 @@ from typer.testing import CliRunner
 
 from grader_service.cli.app import app
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
-from grader_service.store.engine import Store
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import graded
-from tests.store.factories import a_submission, accept, count
+from tests.store.factories import a_submission, accept, count, migrated
 
 
 @pytest.fixture
 def store(tmp_path):
     """With two submissions that were graded."""
-    made = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    made.migrate()
-    graded(made, 1)
-    graded(made, 2, learner="bob", sha="a")
-    yield made
-    made.close()
+    with migrated(f"sqlite:///{tmp_path / 'grader.db'}") as made:
+        graded(made, 1)
+        graded(made, 2, learner="bob", sha="a")
+        yield made
 
 
 @pytest.fixture

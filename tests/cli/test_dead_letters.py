@@ -8,30 +8,23 @@ from redis.exceptions import RedisError
 
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.store import dead_letters
-from grader_service.store.engine import Store
 from tests import command_line
+from tests.store.factories import migrated
 
 
 @pytest.fixture
 def store(tmp_path):
     """With one that nobody can read, and one that the grader failed on."""
-    made = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    made.migrate()
-    dead_letters.keep(made, b"\xff\x1b[2J", "regrade", None, "the message is not JSON")
-    dead_letters.keep(made, b'{"good": 1}', "live", "task-7", "the grader failed on it: KeyError")
-    yield made
-    made.close()
+    with migrated(f"sqlite:///{tmp_path / 'grader.db'}") as made:
+        dead_letters.keep(made, b"\xff\x1b[2J", "regrade", None, "the message is not JSON")
+        dead_letters.keep(made, b'{"good": 1}', "live", "task-7", "the grader failed on it: KeyError")
+        yield made
 
 
 @pytest.fixture
 def typed(store, tmp_path):
     """What came of a command."""
-
-    def type_(*words, status=0, **environment):
-        env = {"GRADER_STATE_DIR": str(tmp_path), "GRADER_OPERATOR": "ann", "COLUMNS": "200", **environment}
-        return command_line.invoked("dead-letters", *words, status=status, **env)
-
-    return type_
+    return command_line.by_operator(tmp_path, "dead-letters")
 
 
 def events(store):
@@ -118,10 +111,8 @@ class TestBounds:
     @pytest.fixture
     def empty(self, tmp_path):
         """Without any."""
-        made = Store(f"sqlite:///{tmp_path / 'empty.db'}")
-        made.migrate()
-        yield made
-        made.close()
+        with migrated(f"sqlite:///{tmp_path / 'empty.db'}") as made:
+            yield made
 
     def test_the_same_one_is_kept_once(self, empty):
         """And counts as having come last."""

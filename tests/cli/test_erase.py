@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 from grader_service.cli.app import app
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.store import backups
-from grader_service.store.engine import Store
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import graded
-from tests.store.factories import count
+from tests.store.factories import count, migrated
 
 ANN = "ann@example.org"
 
@@ -20,12 +19,10 @@ ANN = "ann@example.org"
 @pytest.fixture
 def store(tmp_path):
     """With a submission of two learners each."""
-    made = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    made.migrate()
-    graded(made, 1, learner=ANN)
-    graded(made, 2, learner="bob")
-    yield made
-    made.close()
+    with migrated(f"sqlite:///{tmp_path / 'grader.db'}") as made:
+        graded(made, 1, learner=ANN)
+        graded(made, 2, learner="bob")
+        yield made
 
 
 @pytest.fixture

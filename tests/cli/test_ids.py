@@ -8,7 +8,6 @@ from sqlalchemy import insert, select
 
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.store import leases
-from grader_service.store.engine import Store
 from grader_service.store.ids import AmbiguousId, UnknownId
 from grader_service.store.tables import RunRow, table_of
 from tests.command_line import invoked, typed
@@ -16,7 +15,7 @@ from tests.exports.corpus import ROOT
 from tests.regrade.deps import overwrite, read
 from tests.regrade.stored import fill
 from tests.report.factories import verdict
-from tests.store.factories import a_submission, accept
+from tests.store.factories import a_submission, accept, migrated
 
 FORMS = {
     "a submission": lambda submission_id, run_id: submission_id,
@@ -35,10 +34,8 @@ def environment(tmp_path):
 @pytest.fixture
 def store(tmp_path):
     """That database, without a submission."""
-    opened = Store(f"sqlite:///{tmp_path}/state/grader.db")
-    opened.migrate()
-    yield opened
-    opened.close()
+    with migrated(f"sqlite:///{tmp_path}/state/grader.db") as opened:
+        yield opened
 
 
 @pytest.fixture

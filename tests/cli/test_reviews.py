@@ -5,13 +5,13 @@ import json
 import pytest
 
 from grader_service.errors import UsageError
-from grader_service.store.engine import Store
 from grader_service.store.review_tables import ReviewCaseRow
 from grader_service.store.tables import VerdictRow
 from tests import command_line
 from tests.regrade.deps import overwrite
 from tests.reviewing import CHECK, LAB, a_judge, check_of, decisions, handed_in, in_force, install, look
 from tests.store.aged import age
+from tests.store.factories import migrated
 
 WHY = "It names a real bottleneck."
 
@@ -20,25 +20,18 @@ WHY = "It names a real bottleneck."
 def judge(tmp_path, monkeypatch):
     """A judge whose store has two submissions that wait, the second one longer, and one that does not."""
     install(tmp_path / "installed", monkeypatch)
-    store = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    store.migrate()
-    made = a_judge(store)
-    for number, first in ((1, "perhaps"), (2, "\u202eperhaps"), (3, "good")):
-        handed_in(made, number, first)
-    age(store, ReviewCaseRow, "opened_at", 2.0, ReviewCaseRow.submission_id == "s:2")
-    yield made
-    store.close()
+    with migrated(f"sqlite:///{tmp_path / 'grader.db'}") as store:
+        made = a_judge(store)
+        for number, first in ((1, "perhaps"), (2, "\u202eperhaps"), (3, "good")):
+            handed_in(made, number, first)
+        age(store, ReviewCaseRow, "opened_at", 2.0, ReviewCaseRow.submission_id == "s:2")
+        yield made
 
 
 @pytest.fixture
 def typed(judge, tmp_path):
     """What came of a command."""
-
-    def type_(*words, status=0, **environment):
-        env = {"GRADER_STATE_DIR": str(tmp_path), "GRADER_OPERATOR": "eve", "COLUMNS": "200", **environment}
-        return command_line.invoked("reviews", *words, status=status, **env)
-
-    return type_
+    return command_line.by_operator(tmp_path, "reviews", name="eve")
 
 
 def test_the_oldest_is_listed_first(typed):

@@ -5,33 +5,25 @@ import json
 import pytest
 
 from grader_service.errors import UsageError
-from grader_service.store.engine import Store
 from tests import command_line
-from tests.store.factories import a_submission, accept, finish
+from tests.store.factories import a_submission, accept, finish, migrated
 
 
 @pytest.fixture
 def store(tmp_path):
     """Three submissions of one cohort; one is graded."""
-    made = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    made.migrate()
-    accept(made, a_submission(1, learner="lea"))
-    finish(made)
-    for number in (2, 3):
-        accept(made, a_submission(number, learner=f"l{number}"))
-    yield made
-    made.close()
+    with migrated(f"sqlite:///{tmp_path / 'grader.db'}") as made:
+        accept(made, a_submission(1, learner="lea"))
+        finish(made)
+        for number in (2, 3):
+            accept(made, a_submission(number, learner=f"l{number}"))
+        yield made
 
 
 @pytest.fixture
 def typed(store, tmp_path):
     """What came of a command."""
-
-    def type_(*words, status=0):
-        environment = {"GRADER_STATE_DIR": str(tmp_path), "GRADER_OPERATOR": "ann", "COLUMNS": "200"}
-        return command_line.invoked(*words, status=status, **environment)
-
-    return type_
+    return command_line.by_operator(tmp_path)
 
 
 def test_a_weight_is_given_and_shown(typed):

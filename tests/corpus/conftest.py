@@ -1,33 +1,21 @@
 """The worlds that cases are played in, one of each kind for a file of tests."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.corpus.world import World
+from tests.corpus.world import World, opened_world
 
 
 @pytest.fixture(scope="module")
-def docker_world(lab_image):
+def docker_world(lab_image) -> Iterator[World]:
     """A world with containers."""
-    yield from _opened("docker")
+    with opened_world("docker") as world:
+        yield world
 
 
 @pytest.fixture(scope="module")
-def forked_world():
+def forked_world() -> Iterator[World]:
     """A world whose pods have no walls, and need not import torch."""
-    yield from _opened("forked")
-
-
-def _opened(sandbox: str) -> Iterator[World]:
-    """A world of this process, of which nothing is left afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="grader-corpus-", dir="/var/tmp"))
-    world = World(folder, sandbox=sandbox)
-    try:
+    with opened_world("forked") as world:
         yield world
-    finally:
-        world.close()
-        shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,8 @@
 """What a case is played in: a sandbox, a warm judging process, and folders of its own."""
 
 import os
+import shutil
+import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -186,3 +188,15 @@ def with_threshold(lab: LabSpec, threshold: float) -> LabSpec:
         if check["id"] == "throughput_ratio":
             check["params"] = {**check["params"], "threshold": threshold}
     return LabSpec.model_validate(document)
+
+
+@contextmanager
+def opened_world(sandbox: str) -> Iterator[World]:
+    """A world of this process, of which nothing is left afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="grader-corpus-", dir="/var/tmp"))
+    world = World(folder, sandbox=sandbox)
+    try:
+        yield world
+    finally:
+        world.close()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -11,14 +11,11 @@ import argparse
 import json
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 
 from grader_service.service.pipeline import Graded
-from tests.corpus.world import World
+from tests.corpus.world import World, opened_world
 from tests.golden.catalogue import KEPT, Mistake, chosen
 from tests.golden.pages import facts, kept_page, page_of, wanted, write_texts
 from tests.golden.rules import broken, page_words
@@ -47,7 +44,7 @@ def main() -> int:
     if options.pages:
         return _tell({mistake.name: _paged(mistake) for mistake in mistakes})
     found = {}
-    with golden_world() as world:
+    with opened_world("forked") as world:
         for number, mistake in enumerate(mistakes, 1):
             started = time.monotonic()
             found[mistake.name] = _kept(mistake, world)
@@ -57,18 +54,6 @@ def main() -> int:
                 flush=True,
             )
     return _tell(found)
-
-
-@contextmanager
-def golden_world() -> Iterator[World]:
-    """A world of forked pods, of which nothing is left afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="grader-golden-", dir="/var/tmp"))
-    world = World(folder, sandbox="forked")
-    try:
-        yield world
-    finally:
-        world.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run(mistake: Mistake, world: World) -> Graded:

@@ -14,10 +14,11 @@ from grader_service.ingest.limits import IngestLimits
 from grader_service.ingest.notebook import read_cells
 from grader_service.model.feedback import Advice, Feedback, NextStep
 from grader_service.model.verdict import Outcome
+from tests.corpus.world import opened_world
 from tests.golden import rules
 from tests.golden.catalogue import CHECKS, KEPT, SUBMISSIONS, mistakes
 from tests.golden.pages import facts, kept_page, lab, page_of, registry, wanted
-from tests.golden.run import golden_world, run
+from tests.golden.run import run
 from tests.golden.visible import visible
 from tests.report.cases import told
 from tests.report.factories import told_check, verdict
@@ -142,7 +143,7 @@ def test_a_run_of_today_comes_out_as_the_kept_one(name, golden):
 @pytest.fixture(scope="module")
 def golden():
     """A world of forked pods."""
-    with golden_world() as world:
+    with opened_world("forked") as world:
         yield world
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from grader_service.store import operations
-from grader_service.store.engine import Store
+from tests.store.factories import migrated
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,5 @@ def soon(monkeypatch):
 @pytest.fixture
 def store(sqlite_url):
     """An empty one."""
-    opened = Store(sqlite_url)
-    opened.migrate()
-    yield opened
-    opened.close()
+    with migrated(sqlite_url) as opened:
+        yield opened

@@ -113,3 +113,11 @@ def greeted(where: tuple[str, int], context: ssl.SSLContext, text: bytes = b"hel
     with socket.create_connection(where, 10) as raw, context.wrap_socket(raw) as client:
         client.sendall(text)
         return client.recv(1 << 16)
+
+
+def refused(where: tuple[str, int], context: ssl.SSLContext, text: bytes = b"hello") -> bool:
+    """Whether a connection came to nothing: in the handshake, or when the first answer should come."""
+    try:
+        return greeted(where, context, text) == b""
+    except (ssl.SSLError, ConnectionError):
+        return True

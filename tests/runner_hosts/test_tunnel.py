@@ -18,7 +18,7 @@ from grader_service.errors import ConfigurationError
 from grader_service.runner_hosts import tunnel
 from grader_service.runner_hosts.certificates import connecting, make_pair
 from grader_service.store.engine import SCHEMA, Store
-from tests.runner_hosts.ends import asked, given, greeted, stranger
+from tests.runner_hosts.ends import asked, given, greeted, refused, stranger
 from tests.services.stream_proxy import StreamProxy
 from tests.waiting import wait_for
 
@@ -38,14 +38,6 @@ def broker(ends):
 def client(folder, route="broker"):
     """How the host with these files connects."""
     return connecting(folder / "host.pem", folder / "host.key", folder / "control.pem", route)
-
-
-def refused(where, context):
-    """Whether a connection came to nothing: in the handshake, or when the first answer should come."""
-    try:
-        return greeted(where, context) == b""
-    except (ssl.SSLError, ConnectionError):
-        return True
 
 
 def test_each_service_is_reached_by_its_own_way(ends, control, broker, tmp_path):

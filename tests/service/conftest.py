@@ -9,7 +9,9 @@ import pytest
 from tests.conftest import fresh_database, missing
 from tests.service.bench import Bench, containers_of, volumes_of
 from tests.service.harness import Service, served
+from tests.services.chat_server import chat_server
 from tests.services.redis_server import redis_server
+from tests.services.stream_proxy import before_postgres
 
 
 @pytest.fixture
@@ -51,4 +53,22 @@ def graded(postgres, tmp_path_factory):
         made.environment["GRADER_ARTIFACT_SOURCES"] = f"file://{made.state_dir}/outbox/"
         made.environment["GRADER_LEASE_S"] = "60"  # nobody waits for the end of one; a lost one would be a try more
         made.both()
+        yield made
+
+
+@pytest.fixture
+def database(service, tmp_path):
+    """A proxy before the database, through which every worker goes."""
+    folder = tmp_path / "pg"
+    folder.mkdir()
+    made, url = before_postgres(service.database_url, folder)
+    service.environment["GRADER_DATABASE_URL"] = url
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server():
+    """A chat model that finds everything good."""
+    with chat_server() as made:
         yield made

@@ -14,21 +14,10 @@ from grader_service.queue.wake_ups import announce
 from grader_service.settings import Settings
 from grader_service.store import workers
 from grader_service.store.sweep import WakeUp
-from tests.services.stream_proxy import StreamProxy, before_postgres
+from tests.services.stream_proxy import StreamProxy
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-
-@pytest.fixture
-def database(service, tmp_path):
-    """A proxy before the database, through which every worker goes."""
-    folder = tmp_path / "pg"
-    folder.mkdir()
-    made, url = before_postgres(service.database_url, folder)
-    service.environment["GRADER_DATABASE_URL"] = url
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.settings import Settings
 from grader_service.store import outbox
 from grader_service.store.clock import db_now
-from grader_service.store.engine import Store
 from tests.service.faults import body, envelope
 from tests.service.harness import QUICK, Service, served
 from tests.services.redis_server import redis_server
+from tests.store.factories import migrated
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -222,14 +222,12 @@ class TestReplies:
     @pytest.fixture
     def store(self, tmp_path):
         """Five answers, each for a task and a queue."""
-        made = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-        made.migrate()
-        for number in range(5):
-            document = json.dumps({"verdict_id": f"v{number}"})
-            with made.transaction() as connection:
-                outbox.enqueue(connection, None, f"task-{number}", "inbox", "lab.ready", document)
-        yield made
-        made.close()
+        with migrated(f"sqlite:///{tmp_path / 'grader.db'}") as made:
+            for number in range(5):
+                document = json.dumps({"verdict_id": f"v{number}"})
+                with made.transaction() as connection:
+                    outbox.enqueue(connection, None, f"task-{number}", "inbox", "lab.ready", document)
+            yield made
 
     def test_the_database_keeps_what_nobody_reads(self, redis, store, monkeypatch):
         """Two lie in the queue, three wait, results are there at once; once it is read, the others come, each once."""

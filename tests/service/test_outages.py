@@ -19,7 +19,6 @@ from tests.hand_clock import HandClock
 from tests.service.faults import explained, no_writes, writer_waits
 from tests.service.harness import QUICK
 from tests.services.disk import disk
-from tests.services.stream_proxy import before_postgres
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -85,17 +84,6 @@ class TestExpiry:
         clock.now += 3600
         expiry.look()
         assert self.state(bench) == (RunState.RUNNING, 0)
-
-
-@pytest.fixture
-def database(service, tmp_path):
-    """Stands before the service's database."""
-    folder = tmp_path / "pg"
-    folder.mkdir()
-    made, url = before_postgres(service.database_url, folder)
-    service.environment |= {"GRADER_DATABASE_URL": url}
-    yield made
-    made.close()
 
 
 def test_a_run_outlives_a_database_that_is_away_for_longer_than_its_lease(service, database):

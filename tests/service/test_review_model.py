@@ -18,13 +18,6 @@ OBSERVATION = json.dumps({"where_dali_wins": ["Decoding JPEGs on the GPU."]})
 PROBLEM = {"list": "where_dali_wins", "index": 0, "problem": "That is not so."}
 
 
-@pytest.fixture
-def server():
-    """One that finds everything good."""
-    with chat_server() as made:
-        yield made
-
-
 def model_at(url, clock=time.monotonic, **values):
     """Asks the model there."""
     return Model(ModelAddress(url, "small", **values), clock)

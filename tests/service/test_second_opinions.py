@@ -20,18 +20,11 @@ from tests.regrade.conftest import OperatedService
 from tests.regrade.deps import diff, judge_all, read, started
 from tests.reviewing import CHECK, LAB, a_judge, check_of, handed_in, in_force, install, look
 from tests.service.harness import served
-from tests.services.chat_server import an_opinion, chat_server
+from tests.services.chat_server import an_opinion
 from tests.store.factories import count
 from tests.store.test_metrics import text_of
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def server():
-    """A model that finds everything good."""
-    with chat_server() as made:
-        yield made
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from tests.sandbox.engine_proxy import ENGINE
 from tests.service.bench import containers_of
 from tests.service.faults import scrape
 from tests.services.kept_port import kept_port
+from tests.stack.test_compose_file import NETWORKS
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(1800)  # images, the stack's start and gradings of the reference, on a slow machine
@@ -181,19 +182,8 @@ def test_broker_and_database_are_apart(stack):
 
     Only the judge reaches the Redis of the answers.
     """
-    assert {service: networks(stack.container(service)) for service in SERVICES} == {
-        "redis": {"broker", "platform"},
-        "results": {"results", "platform"},
-        "postgres": {"database"},
-        "signer": set(),
-        "judge": {"broker", "results", "database"},
-        "regrade": {"database"},
-        "pods": set(),
-        "runner": {"broker", "database"},
-        "metrics": {"database", "monitoring"},
-        "web": {"database", "monitoring"},
-        "backup": {"database"},
-    }
+    found = {service: networks(stack.container(service)) for service in SERVICES}
+    assert found == {service: NETWORKS[service] for service in SERVICES}
     for name in ("broker", "results", "database", "platform", "monitoring"):
         (network,) = stack.engine.networks.list(names=[f"{stack.name}_{name}"])
         network.reload()

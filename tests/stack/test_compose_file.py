@@ -16,26 +16,28 @@ from tests.levels.parts import ROOT
 
 FILE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES = FILE["services"]
+NETWORKS = {
+    "redis": {"broker", "platform"},
+    "results": {"results", "platform"},
+    "postgres": {"database"},
+    "migrate": {"database"},
+    "signer": set(),
+    "judge": {"broker", "results", "database"},
+    "regrade": {"database"},
+    "pods": set(),
+    "runner": {"broker", "database"},
+    "metrics": {"database", "monitoring"},
+    "web": {"database", "monitoring"},
+    "backup": {"database"},
+    "restore": {"database"},
+    "platforms": {"broker", "results", "database"},
+}
+"""Of each service."""
 
 
 def test_networks():
     """The judge alone of our workers reaches the Redis of the answers; networks of what is stored have no way out."""
-    assert {name: set(service.get("networks", ())) for name, service in SERVICES.items()} == {
-        "redis": {"broker", "platform"},
-        "results": {"results", "platform"},
-        "postgres": {"database"},
-        "migrate": {"database"},
-        "signer": set(),
-        "judge": {"broker", "results", "database"},
-        "regrade": {"database"},
-        "pods": set(),
-        "runner": {"broker", "database"},
-        "metrics": {"database", "monitoring"},
-        "web": {"database", "monitoring"},
-        "backup": {"database"},
-        "restore": {"database"},
-        "platforms": {"broker", "results", "database"},
-    }
+    assert {name: set(service.get("networks", ())) for name, service in SERVICES.items()} == NETWORKS
     assert SERVICES["pods"]["network_mode"] == "none"
     assert {name for name, network in FILE["networks"].items() if network.get("internal")} == {
         "broker", "results", "database"

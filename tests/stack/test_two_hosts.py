@@ -16,12 +16,14 @@ import pytest
 from grader_service.runner_hosts.bundle import SERVICES as ON_RUNNER_HOSTS
 from grader_service.runner_hosts.certificates import connecting, make_pair
 from tests.conftest import missing
-from tests.runner_hosts.ends import given, greeted
+from tests.runner_hosts.ends import given, greeted, refused
 from tests.services.kept_port import kept_port
 from tests.stack.test_compose import ROOT, Stack
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+PING = b"PING\r\n"
 
 
 def called(stack, *command, **options):
@@ -183,35 +185,27 @@ def client(folder):
     return connecting(folder / "host.pem", folder / "host.key", folder / "control.pem", "broker")
 
 
-def refused(where, context):
-    """Whether nothing was answered there."""
-    try:
-        return greeted(where, context, b"PING\r\n") == b""
-    except (ssl.SSLError, ConnectionError):
-        return True
-
-
 def test_a_stranger_is_refused_at_the_port(control, host, between, tmp_path):
     """Without a certificate, and with one that somebody else made; with the host's own Redis answers."""
     published = containers(control)["link"].attrs["NetworkSettings"]["Ports"]["7443/tcp"]
     assert [(one["HostIp"], int(one["HostPort"])) for one in published] == [between]
     own = Path(host.environment["GRADER_SECRETS_DIR"], "hosts")
-    assert greeted(between, client(own), b"PING\r\n").startswith(b"-NOAUTH")
+    assert greeted(between, client(own), PING).startswith(b"-NOAUTH")
     bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     bare.check_hostname, bare.verify_mode = False, ssl.CERT_NONE
     bare.set_alpn_protocols(["broker"])
-    assert refused(between, bare)
+    assert refused(between, bare, PING)
     other = given(tmp_path / "other", *make_pair("gpu1", server=False), (own / "control.pem").read_bytes())
-    assert refused(between, client(other))
+    assert refused(between, client(other), PING)
     with socket.create_connection(between, 10) as plain:
-        plain.sendall(b"PING\r\n")
+        plain.sendall(PING)
         assert plain.recv(100) == b""
 
 
 def test_a_host_that_is_removed_is_shut_out(control, host, between):
     """At once, without a restart: its runner says that it has lost database and broker. The last test here."""
     called(control, ".venv/bin/grader", "hosts", "remove", "gpu1")
-    assert refused(between, client(Path(host.environment["GRADER_SECRETS_DIR"], "hosts")))
+    assert refused(between, client(Path(host.environment["GRADER_SECRETS_DIR"], "hosts")), PING)
     check = ["python3", "-m", "grader_service.health", "ready"]
 
     def said():

@@ -1,5 +1,7 @@
 """Submissions, verdicts and finished runs in a store; each test changes only what it is about."""
 
+from contextlib import closing, contextmanager
+
 from sqlalchemy import func, select
 
 from grader_service.judging import verdicts
@@ -7,10 +9,19 @@ from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
 from grader_service.store import acceptance, leases, results
 from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter
+from grader_service.store.engine import Store
 from tests.factories import A_LAB
 
 PLAN = RunPlan(needs=(Need.DISCOVERY,), lab=A_LAB)
 LIMITS = IntakeLimits()
+
+
+@contextmanager
+def migrated(url, **options):
+    """A store with the current schema, closed at the end."""
+    with closing(Store(url, **options)) as opened:
+        opened.migrate()
+        yield opened
 
 
 def a_submission(number=1, *, learner="ann", sha="0", **changes):

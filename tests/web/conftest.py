@@ -10,6 +10,7 @@ from grader_service.web.queries import SubmissionFilter, submissions, verdicts_o
 from tests.conftest import DATABASES, fresh_database
 from tests.regrade.conftest import store_url  # noqa: F401 - a fixture
 from tests.report.window import Window, windows
+from tests.store.factories import migrated
 from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, READ_ONLY, Client, served
 from tests.web.openid_double import openid_double
 from tests.web.openid_provider import a_provider, openid_provider
@@ -25,10 +26,8 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def quick_store(tmp_path):
     """An empty store where the database does not matter."""
-    opened = Store(f"sqlite:///{tmp_path}/grader.db")
-    opened.migrate()
-    yield opened
-    opened.close()
+    with migrated(f"sqlite:///{tmp_path}/grader.db") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +54,8 @@ def double(provider_double):
 @pytest.fixture(scope="module")
 def page_store(folder):
     """Of the page that asks a provider."""
-    opened = Store(f"sqlite:///{folder}/grader.db")
-    opened.migrate()
-    yield opened
-    opened.close()
+    with migrated(f"sqlite:///{folder}/grader.db") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -127,13 +124,10 @@ def place(request, folder):
     database = nullcontext(f"sqlite:///{folder}/grader.db")
     if request.param == "postgres":
         database = fresh_database(request.getfixturevalue("postgres"))
-    with database as url:
-        opened = Store(url, pool_size=5)
-        opened.migrate()
+    with database as url, migrated(url, pool_size=5) as opened:
         seen = stock(opened, folder)
         with served(opened, OPERATOR_ONLY) as port, served(opened, BOTH) as closed_port:
             yield Place(opened, port, closed_port, seen)
-        opened.close()
 
 
 @pytest.fixture
