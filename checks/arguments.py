@@ -1,20 +1,8 @@
 """The arguments of a check: which part of the evidence each is, and what is answered where that part is not there.
 
-An author writes one of these types behind the name of an argument:
-
-    Loaders     every DataLoader of the learner's namespace (a claim)
-    Pipelines   every DALI pipeline of it (a claim)
-    Names       the names that the learner's code defined at its top level, newest first (a claim)
-    Discovery   all that the learner's process said of itself (a claim)
-    Dataset     our inventory of the learner's JPEG files (a fact)
-    Graph       the learner's DALI graph, as we read it (a fact)
-    Batch       the first batch of that graph, which we drew (a fact)
-    CleanRoom   what became of that graph in our process (a fact)
-    Measurement both sides by the host's clock (a fact)
-    Run         what the host saw of the run (a fact)
-
-or the class that a probe in the same file returns, or `Annotated[Model, FromProbe("name")]` for a probe of its own
-file. With `| None` the check is asked all the same where the part is not there, unless that is an error of ours.
+An author writes one of the types below or of `WHOLE` behind the name of an argument, or the class that a probe in the
+same file returns, or `Annotated[Model, FromProbe("name")]` for a probe of its own file. With `| None` the check is
+asked all the same where the part is not there, unless that is an error of ours.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,7 +50,7 @@ class FromProbe:
     site: ProbeSite = ProbeSite.GRAPH
 
 
-def _of_discovery(part: Callable[[Discovery], Sequence[object]]) -> Callable[[Evidence], object]:
+def _claims(part: Callable[[Discovery], Sequence[object]]) -> Taken:
     """What the learner's process said; where that is nothing and the code was stopped, the check was not reached."""
 
     def take(evidence: Evidence) -> object:
@@ -71,7 +59,7 @@ def _of_discovery(part: Callable[[Discovery], Sequence[object]]) -> Callable[[Ev
         found = part(evidence.discovery)
         return found or cut_short(run_end(evidence.discovery)) or found
 
-    return take
+    return Taken(take, tier=Tier.CLAIMS)
 
 
 def _room(evidence: Evidence) -> CleanRoom | Result:
@@ -109,62 +97,50 @@ def _dataset(evidence: Evidence) -> Scan | Result:
     )
 
 
-def _of_room(part: Callable[[CleanRoom], object]) -> Callable[[Evidence], object]:
-    """What the clean room found; where there is none, why."""
-
-    def take(evidence: Evidence) -> object:
-        room = _room(evidence)
-        return room if isinstance(room, Result) else part(room)
-
-    return take
-
-
-def _not_measured(room: CleanRoom) -> Result:
-    if room.problem is not None:
-        return not_carried(room)
+def _measurement(evidence: Evidence) -> Measurement | Result:
+    found = evidence.measurement or _room(evidence)
+    if not isinstance(found, CleanRoom):
+        return found
+    if found.problem is not None:
+        return not_carried(found)
     return undecided(Outcome.ERROR, "not_measured", our_fault("The grader measured nothing."))
 
 
 _CLEAN_ROOM = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
 _CARRIED = (NO_DALI, NOT_CARRIED)
 
-Loaders = Annotated[
-    tuple[LoaderFacts, ...],
-    Field(max_length=16),
-    Taken(_of_discovery(lambda said: said.loaders), tier=Tier.CLAIMS),
-]
-"""Every DataLoader, the likeliest baseline first; `pin_memory`, `num_workers`, `batch_size` … of each."""
-Pipelines = Annotated[
-    tuple[PipelineFacts, ...],
-    Field(max_length=16),
-    Taken(_of_discovery(lambda said: said.pipelines), tier=Tier.CLAIMS),
-]
-"""Every DALI pipeline and iterator; `name`, `reader_name`, `batch_size` … of each."""
-Names = Annotated[
-    tuple[ShortText, ...],
-    Field(max_length=256),
-    Taken(_of_discovery(lambda said: said.defined), tier=Tier.CLAIMS),
-]
-"""Names at the top level of the learner's code."""
+
+def _of_room(part: Callable[[CleanRoom], object]) -> Taken:
+    """What the clean room found of the graph; where there is nothing, why."""
+
+    def take(evidence: Evidence) -> object:
+        room = _room(evidence)
+        return room if isinstance(room, Result) else part(room) or not_carried(room)
+
+    return Taken(take, _CLEAN_ROOM, Tier.GRAPH, _CARRIED)
+
+
+Loaders = Annotated[tuple[LoaderFacts, ...], Field(max_length=16), _claims(lambda said: said.loaders)]
+"""Every DataLoader (claims), the likeliest baseline first; `pin_memory`, `num_workers`, `batch_size` … of each."""
+Pipelines = Annotated[tuple[PipelineFacts, ...], Field(max_length=16), _claims(lambda said: said.pipelines)]
+"""Every DALI pipeline and iterator (claims); `name`, `reader_name`, `batch_size` … of each."""
+Names = Annotated[tuple[ShortText, ...], Field(max_length=256), _claims(lambda said: said.defined)]
+"""Names at the top level of the learner's code (claims), newest first."""
 Dataset = Scan
-"""Our inventory of the learner's files: `distinct`, `rejected`, `sizes` …"""
-Graph = Annotated[
-    GraphFacts, Taken(_of_room(lambda room: room.graph or not_carried(room)), _CLEAN_ROOM, Tier.GRAPH, _CARRIED)
-]
-"""The learner's graph: `operators` with name, device and line, `output_devices`, `augmentations` …"""
-Batch = Annotated[
-    BatchFacts, Taken(_of_room(lambda room: room.batch or not_carried(room)), _CLEAN_ROOM, Tier.GRAPH, _CARRIED)
-]
-"""The first batch of the learner's graph: `shape`, `dtype`, `layout`, `device`, `low`, `high` …"""
+"""Our inventory of the learner's files (a fact): `distinct`, `rejected`, `sizes` …"""
+Graph = Annotated[GraphFacts, _of_room(lambda room: room.graph)]
+"""The learner's graph (a fact): `operators` with name, device and line, `output_devices`, `augmentations` …"""
+Batch = Annotated[BatchFacts, _of_room(lambda room: room.batch)]
+"""The first batch of the learner's graph, which we drew (a fact): `shape`, `dtype`, `layout`, `device`, `low` …"""
 Run = RunRecord
-"""What the host saw: `device`, `entry_point`, `pods`, `learner_output` …"""
+"""What the host saw (a fact): `device`, `entry_point`, `pods`, `learner_output` …"""
 
 WHOLE: dict[type[BaseModel], Taken] = {
     Discovery: Taken(lambda evidence: evidence.discovery or not_reached(), tier=Tier.CLAIMS),
     Scan: Taken(_dataset, frozenset({Need.DISCOVERY, Need.SCAN}), codes=(DATASET,)),
     CleanRoom: Taken(_room, _CLEAN_ROOM, _worth_of_room, (NO_DALI,)),
     Measurement: Taken(
-        lambda evidence: evidence.measurement or _of_room(_not_measured)(evidence),
+        _measurement,
         frozenset({Need.DISCOVERY, Need.MEASUREMENT}),
         lambda measurement: Tier(measurement.tier),
         (*_CARRIED, MEASUREMENT),
@@ -172,4 +148,4 @@ WHOLE: dict[type[BaseModel], Taken] = {
     ),
     RunRecord: Taken(lambda evidence: evidence.run),
 }
-"""Parts of the evidence that are named by their own class."""
+"""Parts of the evidence that are named by their own class. `Discovery` is a claim, all others are facts."""

@@ -51,21 +51,15 @@ class CarriedGraph(Protocol):
         """Draws batches from these JPEG files, with the numbers of the files as labels if none are given."""
 
 
-class GraphProbe(Protocol):
-    """The argument of a probe of the site `graph`: the learner's graphs, and none of its Python. Facts."""
+class AnyProbe(Protocol):
+    """What a probe has at either site."""
 
-    graphs: tuple[CarriedGraph, ...]
-    """Best candidate first; may be empty."""
     device: str
     """`cuda`, or `cpu` in a rehearsal, where every graph runs on DALI's CPU backend."""
     params: Mapping[str, Mapping[str, Any]]
-    """Per check that asked for this probe, the lab's parameters."""
+    """Per check that asked for this probe, the lab's parameters; at the site `learner` without the hidden ones."""
     folder: str
     """An empty folder of the probe's own."""
-
-    @property
-    def graph(self) -> CarriedGraph:
-        """The best candidate that may be run on other images; without one the probe ends, and the check is told."""
 
     @property
     def remaining_s(self) -> float:
@@ -74,11 +68,22 @@ class GraphProbe(Protocol):
     def operator_row(self, name: str) -> Row:
         """What is known of an operator of a graph, by its schema name."""
 
+
+class GraphProbe(AnyProbe, Protocol):
+    """The argument of a probe of the site `graph`: the learner's graphs, and none of its Python. Facts."""
+
+    graphs: tuple[CarriedGraph, ...]
+    """Best candidate first; may be empty."""
+
+    @property
+    def graph(self) -> CarriedGraph:
+        """The best candidate that may be run on other images; without one the probe ends, and the check is told."""
+
     def write_jpegs(self, images: Sequence[Any], *, quality: int = 95) -> list[str]:
         """Writes uint8 arrays [H, W, 3] as JPEG files without chroma subsampling; returns their paths in order."""
 
 
-class LearnerProbe(Protocol):
+class LearnerProbe(AnyProbe, Protocol):
     """The argument of a probe of the site `learner`: the process in which the learner's code ran. Claims.
 
     Whatever it holds is of the learner's making and may do anything when used.
@@ -88,18 +93,8 @@ class LearnerProbe(Protocol):
     """The namespace that the code left."""
     loaders: tuple[tuple[str, Any], ...]
     """(name, `torch.utils.data.DataLoader`), the likeliest baseline first."""
-    device: str
-    """`cuda`, or `cpu` in a rehearsal."""
     dataset_dir: str | None
     """As the namespace says; None where it does not."""
-    params: Mapping[str, Mapping[str, Any]]
-    """Per check that asked for this probe, the lab's parameters, without those that are hidden from learners."""
-    folder: str
-    """An empty folder of the probe's own."""
-
-    @property
-    def remaining_s(self) -> float:
-        """Seconds of the budget that are left."""
 
     @property
     def iterators(self) -> list[tuple[str, Any]]:
@@ -114,9 +109,6 @@ class LearnerProbe(Protocol):
 
     def cut_out(self, name: str) -> tuple[str, dict[str, Any]]:
         """A definition's source with all that it needs, and the plain values among these, to run without the lab."""
-
-    def operator_row(self, name: str) -> Row:
-        """What is known of an operator of a graph, by its schema name."""
 
     def text(self, value: Any, limit: int = 200) -> str:
         """The value as text, shortened; never raises for what the value does."""

@@ -61,24 +61,17 @@ def answers_of(function: Callable[..., Any]) -> tuple[dict[str, tuple[set[str], 
     """
     found: dict[str, tuple[set[str], str]] = {}
     computed = []
-    for call, maker, texts in _calls(function):
-        said = list(_said(call, *maker, texts))
-        if not said:
-            computed.append(ast.unparse(call))
-        for outcome, code, meaning in said:
-            found.setdefault(code, (set(), meaning))[0].add(outcome)
-    return found, computed
-
-
-def _calls(
-    function: Callable[..., Any],
-) -> Iterator[tuple[ast.Call, tuple[str, tuple[str, ...]], Mapping[str, ast.AST]]]:
-    """Every call that makes a result, how its maker is called, and the texts of the function in which it stands."""
     for module, node in reached_from(function, _MODULES):
         makers = _makers(module)
         for call in ast.walk(node):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in makers:
-                yield call, makers[call.func.id], _texts_before(node, call)
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in makers):
+                continue
+            said = list(_said(call, *makers[call.func.id], _texts_before(node, call)))
+            if not said:
+                computed.append(ast.unparse(call))
+            for outcome, code, meaning in said:
+                found.setdefault(code, (set(), meaning))[0].add(outcome)
+    return found, computed
 
 
 def _with_outcomes(code: str, outcomes: set[str], meaning: str) -> str:
@@ -143,14 +136,11 @@ def _missing(found: ast.AST, code: ast.AST | None) -> Iterator[tuple[str, str, s
     """Of `missing(absent(discovery, name), …)`, which names its code itself or after the name."""
     name = found.args[1] if isinstance(found, ast.Call) and len(found.args) > 1 else None
     written = str(name.value) if isinstance(name, ast.Constant) else ""
+    meaning = f"`{written}` is not defined" if written else "a name that it needs is not defined"
     if isinstance(code, ast.Constant):
-        yield (
-            "failed",
-            str(code.value),
-            f"`{written}` is not defined" if written else "a name that it needs is not defined",
-        )
+        yield "failed", str(code.value), meaning
     elif written and code is None:
-        yield "failed", f"{written}_missing", f"`{written}` is not defined"
+        yield "failed", f"{written}_missing", meaning
 
 
 def _meaning(node: ast.AST | None) -> str:

@@ -1,12 +1,13 @@
 """Writes the page of the built-in checks from what they say about themselves: `python -m checks.reference`."""
 
+import json
 import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
+from pydantic_core import to_jsonable_python
 
 from checks.api import Check
 from checks.codes import COMMON
@@ -74,9 +75,7 @@ def _as_list(text: str) -> str:
 def _parameters(model: type[BaseModel]) -> list[str]:
     rows = []
     for name, field in model.model_fields.items():
-        default: Any = field.default
-        if default is PydanticUndefined:
-            default = field.get_default(call_default_factory=True, validated_data={}) if field.default_factory else None
+        default = field.get_default(call_default_factory=True, validated_data={})
         shown = "required" if field.is_required() else f"`{_plain(default)}`"
         told = (field.description or "").replace("|", "\\|")
         rows.append(f"| `{name}` | {shown} | {told} |")
@@ -84,13 +83,8 @@ def _parameters(model: type[BaseModel]) -> list[str]:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return "[" + ", ".join(_plain(item) for item in value) + "]"
-    if hasattr(value, "value"):
-        value = value.value
-    return f'"{value}"' if isinstance(value, str) else ("none" if value is None else str(value))
+    """As TOML has it, which knows no null."""
+    return "none" if value is None else json.dumps(to_jsonable_python(value), ensure_ascii=False)
 
 
 def _codes(check: Check[Any, Any]) -> list[str]:

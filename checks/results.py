@@ -55,79 +55,49 @@ class Parts(TypedDict, total=False):
     """The figures that the texts name, units in their names."""
 
 
-def passed(
-    feedback: Feedback | str,
-    *,
-    code: str = "ok",
-    tier: Tier | None = None,
-    details: Details | None = None,
-    **parts: Unpack[Parts],
-) -> Result:
+class Rest(Parts, total=False):
+    """What results hold beside their outcome, code, score and first sentence."""
+
+    tier: Tier | None
+    """How strong the evidence is; by default what the evidence says of itself."""
+    details: Details
+    """For staff: plain JSON, small."""
+
+
+def passed(feedback: Feedback | str, *, code: str = "ok", **rest: Unpack[Rest]) -> Result:
     """A full pass.
 
     Args:
         feedback: one sentence on what is so; or a whole `Feedback`, to which no parts are added.
         code: last word of the code, or the whole code.
-        tier: how strong the evidence is; by default what the evidence says of itself.
-        details: for staff: plain JSON, small.
-        **parts: of the feedback.
+        **rest: parts of the feedback, tier and details.
     """
-    return _result(Outcome.PASSED, code, 1.0, feedback, tier, details, parts)
+    return _result(Outcome.PASSED, code, 1.0, feedback, rest)
 
 
-def failed(
-    code: str,
-    feedback: Feedback | str,
-    *,
-    score: float = 0.0,
-    tier: Tier | None = None,
-    details: Details | None = None,
-    **parts: Unpack[Parts],
-) -> Result:
+def failed(code: str, feedback: Feedback | str, *, score: float = 0.0, **rest: Unpack[Rest]) -> Result:
     """A failure that is certain and that the learner can mend; `score` is the share earned all the same.
 
     The other arguments are those of `passed`.
     """
-    return _result(Outcome.FAILED, code, score, feedback, tier, details, parts)
+    return _result(Outcome.FAILED, code, score, feedback, rest)
 
 
-def unverified(
-    code: str,
-    feedback: Feedback | str,
-    *,
-    tier: Tier | None = None,
-    details: Details | None = None,
-    **parts: Unpack[Parts],
-) -> Result:
+def unverified(code: str, feedback: Feedback | str, **rest: Unpack[Rest]) -> Result:
     """It could not be looked at, which accuses nobody: no score, which is not the same as 0."""
-    return _result(Outcome.UNVERIFIED, code, None, feedback, tier, details, parts)
+    return _result(Outcome.UNVERIFIED, code, None, feedback, rest)
 
 
-def inconclusive(
-    code: str,
-    feedback: Feedback | str,
-    *,
-    tier: Tier | None = None,
-    details: Details | None = None,
-    **parts: Unpack[Parts],
-) -> Result:
+def inconclusive(code: str, feedback: Feedback | str, **rest: Unpack[Rest]) -> Result:
     """It was looked at, and nothing can be decided: noise forbids it, or a person has to; no score."""
-    return _result(Outcome.INCONCLUSIVE, code, None, feedback, tier, details, parts)
+    return _result(Outcome.INCONCLUSIVE, code, None, feedback, rest)
 
 
-def undecided(
-    outcome: Outcome,
-    code: str,
-    feedback: Feedback | str,
-    *,
-    tier: Tier | None = None,
-    details: Details | None = None,
-    **parts: Unpack[Parts],
-) -> Result:
+def undecided(outcome: Outcome, code: str, feedback: Feedback | str, **rest: Unpack[Rest]) -> Result:
     """`inconclusive`, `unverified`, `skipped` or `error`, where the outcome is computed; no score."""
     if outcome in (Outcome.PASSED, Outcome.FAILED):
         raise ValueError(f"undecided() is for outcomes without a score, got {outcome.value}")
-    return _result(outcome, code, None, feedback, tier, details, parts)
+    return _result(outcome, code, None, feedback, rest)
 
 
 def our_fault(outcome: str) -> Feedback:
@@ -137,19 +107,12 @@ def our_fault(outcome: str) -> Feedback:
     )
 
 
-def _result(
-    outcome: Outcome,
-    code: str,
-    score: float | None,
-    feedback: Feedback | str,
-    tier: Tier | None,
-    details: Details | None,
-    parts: Parts,
-) -> Result:
-    for name in parts.keys() - Parts.__annotations__.keys():
-        known = tuple(Parts.__annotations__)
+def _result(outcome: Outcome, code: str, score: float | None, feedback: Feedback | str, rest: Rest) -> Result:
+    tier, details = rest.pop("tier", None), rest.pop("details", None)
+    known = tuple(Parts.__annotations__)
+    for name in rest.keys() - known:
         raise TypeError(f"{outcome.value}() got {name!r}, which is no part of feedback{instead(name, known, 'parts')}")
-    told = _feedback(feedback, parts)
+    told = _feedback(feedback, rest)
     return Result(outcome=outcome, code=code, score=score, parts=told, details=details or {}, tier=tier)
 
 

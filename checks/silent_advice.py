@@ -1,6 +1,5 @@
 """Mistakes that raise nothing, as advice under the step that they belong to."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,15 +15,17 @@ MOST_ADVICE = 2
 """Of one step; staff see all of them in the evidence."""
 
 
-def silent_advice(evidence: Evidence, about: About) -> Iterator[Advice]:
-    """The first mistakes of one kind, as the evidence shows them."""
-    found = [mistake for mistake in silent_mistakes(evidence) if mistake.about == about]
-    for mistake in found[:MOST_ADVICE]:
-        yield Advice(code=f"advice.{mistake.id}", text=mistake.cause, next=mistake.remedy, place=mistake.place)
-
-
 def _about(about: About) -> Taken:
-    return Taken(lambda evidence: tuple(silent_advice(evidence, about)))
+    """The first mistakes of one kind, as the evidence shows them."""
+
+    def take(evidence: Evidence) -> tuple[Advice, ...]:
+        found = [mistake for mistake in silent_mistakes(evidence) if mistake.about == about]
+        return tuple(
+            Advice(code=f"advice.{one.id}", text=one.cause, next=one.remedy, place=one.place)
+            for one in found[:MOST_ADVICE]
+        )
+
+    return Taken(take)
 
 
 _Pieces = Annotated[tuple[Advice, ...], Field(max_length=MOST_ADVICE)]

@@ -22,6 +22,7 @@ class _Name(NamedTuple):
 LOADER = "a DataLoader"
 ITERATOR = "a DALI iterator"
 _LOADER = _Name(LOADER, "a torch.utils.data.DataLoader, in a variable of any name", any_name=True)
+_RANKS = "a function {factory}(dataset_dir, batch_size, rank, world_size) that returns that rank's iterator"
 _ITERATOR = _Name(ITERATOR, "an iterator over your DALI pipeline, in a variable of any name", any_name=True)
 
 
@@ -48,58 +49,34 @@ def _reflections(params: Mapping[str, Any]) -> Iterator[_Name]:
         yield _Name(name, f"a list of at least {params[least]} texts, each a situation where DALI {does}, and why")
 
 
-def _training_loop(params: Mapping[str, Any]) -> Iterator[_Name]:
-    for name in params["losses"]:
-        yield _Name(name.partition(".")[0], f"the loss of each step, at least {params['min_steps']} numbers")
-
-
-def _placement_table(params: Mapping[str, Any]) -> Iterator[_Name]:
-    yield _Name(params["name"], "a dict of your pipeline's stages, each with 'cpu', 'gpu' or 'mixed'")
-
-
-def _acceptance_metric(params: Mapping[str, Any]) -> Iterator[_Name]:
-    yield _Name(params["name"], "a text on when the change to DALI is a success")
-
-
-def _ddp_ranks(params: Mapping[str, Any]) -> Iterator[_Name]:
-    yield _Name(
-        params["factory"],
-        f"a function {params['factory']}(dataset_dir, batch_size, rank, world_size) that returns that rank's iterator",
-    )
-
-
-def _both(_: Mapping[str, Any]) -> Iterator[_Name]:
-    yield from (_LOADER, _ITERATOR)
-
-
 def _graph(params: Mapping[str, Any]) -> Iterator[_Name]:
     named = params.get("graph")
     yield _Name(named, "the DALI pipeline, or its iterator, that is looked at") if named else _ITERATOR
 
 
-_BUILT_IN: Mapping[str, Callable[[Mapping[str, Any]], Iterator[_Name]]] = {
+_BUILT_IN: Mapping[str, Callable[[Mapping[str, Any]], Iterable[_Name]]] = {
     "jpeg_dataset": _jpeg_dataset,
     "cuda_batch": _cuda_batch,
     "throughput_ratio": _throughput_ratio,
     "reflections": _reflections,
-    "training_loop": _training_loop,
-    "placement_table": _placement_table,
-    "acceptance_metric": _acceptance_metric,
-    "ddp_ranks": _ddp_ranks,
-    "fair_baseline": _both,
-    "same_data": _both,
-    "gpu_decode": _graph,
-    "legacy_pipeline": _graph,
-    "label_match": _graph,
-    "epoch_coverage": _graph,
-    "shard_coverage": _graph,
-    "shuffle_determinism": _graph,
-    "output_contract": _graph,
-    "normalisation": _graph,
-    "torchvision_agreement": _graph,
-    "random_augmentation": _graph,
-    "auto_augment": _graph,
-}
+    "training_loop": lambda params: [
+        _Name(name.partition(".")[0], f"the loss of each step, at least {params['min_steps']} numbers")
+        for name in params["losses"]
+    ],
+    "placement_table": lambda params: [
+        _Name(params["name"], "a dict of your pipeline's stages, each with 'cpu', 'gpu' or 'mixed'")
+    ],
+    "acceptance_metric": lambda params: [_Name(params["name"], "a text on when the change to DALI is a success")],
+    "ddp_ranks": lambda params: [_Name(params["factory"], _RANKS.format_map(params))],
+    **dict.fromkeys(("fair_baseline", "same_data"), lambda _: [_LOADER, _ITERATOR]),
+    **dict.fromkeys(
+        (
+            "gpu_decode", "legacy_pipeline", "label_match", "epoch_coverage", "shard_coverage", "shuffle_determinism",
+            "output_contract", "normalisation", "torchvision_agreement", "random_augmentation", "auto_augment",
+        ),
+        _graph,
+    ),
+}  # fmt: skip
 """By check. Another one says itself what it wants: see `names` in `checks.api.Check`."""
 
 
@@ -115,12 +92,8 @@ def wanted_names(steps: Iterable[LabStep], registry: Registry) -> tuple[WantedNa
         for check in step.checks:
             for one in _of(check, registry):
                 optional = one.optional or check.optional
-                before = found.get(one.name)
-                if before is None:
-                    found[one.name] = WantedName(
-                        name=one.name, holds=one.holds, steps=(step.id,), any_name=one.any_name, optional=optional
-                    )
-                    continue
+                first = WantedName(name=one.name, holds=one.holds, steps=(), any_name=one.any_name, optional=optional)
+                before = found.get(one.name, first)
                 steps_of = tuple(dict.fromkeys((*before.steps, step.id)))
                 changes = {"steps": steps_of, "optional": before.optional and optional}
                 found[one.name] = before.model_copy(update=changes)

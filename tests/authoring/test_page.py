@@ -12,7 +12,7 @@ from checks.arguments import WHOLE
 from checks.authoring import report
 from checks.authoring.evidence import EvidenceBuilder
 from checks.authoring.material import Controls, Recorded
-from checks.contexts import CarriedGraph, GraphProbe, GraphRun, LearnerProbe
+from checks.contexts import AnyProbe, CarriedGraph, GraphProbe, GraphRun, LearnerProbe
 from checks.contract import API_VERSION
 from checks.registry import load_file
 from grader_service.authoring import pytest_plugin
@@ -206,7 +206,7 @@ def test_names_of_contexts_are_those_of_the_guest():
     named = set(re.findall(r"`(?:context|graph|run)\.(\w+)", section("Probes")))
     typed = {
         name
-        for one in (GraphProbe, CarriedGraph, GraphRun, LearnerProbe)
+        for one in (AnyProbe, GraphProbe, CarriedGraph, GraphRun, LearnerProbe)
         for name in {**one.__annotations__, **vars(one)}
         if not name.startswith("_")
     }
