@@ -138,8 +138,9 @@ def _with_other_params(
     schema = target.loaded.check.params_model.model_json_schema(by_alias=True)
     if not schema.get("properties"):
         return
-    known = [*_recorded(target, recorded, params)]
-    known = known or [Case("an official run", "recorded", "evidence", base.as_json(), params)]
+    known = [*_recorded(target, recorded, params)] or [
+        Case("an official run", "recorded", "evidence", base.as_json(), params)
+    ]
     for number, drawn in enumerate(values_for(schema, numbers, _OTHER_PARAMS)):
         one = known[number % len(known)]
         yield Case(f"{one.name}, params {number}: {_short(drawn)}", "generated", one.kind, one.value, drawn)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from grader_service.measure.sequential_test import decide
 from grader_service.model.evidence import Evidence
@@ -133,13 +133,7 @@ def _inside(place: Any, name: str, path: str) -> Any:
 
 
 def _json(value: object) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
-    return value
+    return to_jsonable_python(value, by_alias=False)
 
 
 @functools.cache

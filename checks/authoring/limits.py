@@ -17,17 +17,14 @@ def problems_of(result: Result) -> list[str]:
     problems = []
     if not result.parts.outcome.strip():
         problems.append("the outcome of its feedback is empty")
-    expected = {Outcome.PASSED: "1", Outcome.FAILED: "less than 1", Outcome.SKIPPED: "0 or null"}.get(
-        result.outcome, "null"
-    )
-    fits = {
-        "0 or null": not result.score,
-        "1": result.score == 1,
-        "less than 1": result.score is not None and result.score < 1,
-        "null": result.score is None,
-    }
-    if not fits[expected]:
-        problems.append(f"its outcome is {result.outcome.value} and its score {result.score}; expected {expected}")
+    score = result.score
+    expected, fits = {
+        Outcome.PASSED: ("1", score == 1),
+        Outcome.FAILED: ("less than 1", score is not None and score < 1),
+        Outcome.SKIPPED: ("0 or null", not score),
+    }.get(result.outcome, ("null", score is None))
+    if not fits:
+        problems.append(f"its outcome is {result.outcome.value} and its score {score}; expected {expected}")
     try:
         size = len(json.dumps(_plain(result.details), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

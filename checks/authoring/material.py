@@ -41,11 +41,6 @@ class Control(Wire):
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
     """Beside those of the whole file."""
 
-    @property
-    def expected(self) -> Expected:
-        """Its known result."""
-        return Expected(outcome=self.outcome, code=self.code)
-
 
 class Controls(Wire):
     """The file `controls/controls.toml`."""
@@ -179,11 +174,9 @@ def read_lock(target: Target) -> Lock | None:
     return _parsed(Lock, data, f"{path} (`--accept` writes it anew)")
 
 
-def builder_for(target: Target, recorded: Recorded | None) -> EvidenceBuilder:
+def builder_for(target: Target, recorded: Recorded) -> EvidenceBuilder:
     """Evidence of a run that went well, with what a recorded line puts in."""
     builder = EvidenceBuilder()
-    if recorded is None:
-        return builder
     for probe_id, observations in (recorded.probes or {}).items():
         builder = builder.probe(probe_id, observations, site=site_of(target, probe_id).value)
     for path, value in (recorded.evidence or {}).items():

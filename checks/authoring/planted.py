@@ -91,9 +91,7 @@ def hidden_variants(model: type[BaseModel], params: Mapping[str, Any]) -> Iterat
                 taken = getattr(model.model_validate({**params, key: value}), name)
             except ValueError:
                 continue
-            if not isinstance(value, (int, float)):
-                yield key, value, PARAMETER
-                break
-            if taken == value:
-                yield key, value, f"{value:g}"
+            number = isinstance(value, (int, float))
+            if not number or taken == value:
+                yield key, value, f"{value:g}" if number else PARAMETER
                 break

@@ -35,13 +35,17 @@ _EVENTS = {
     "signal.": "sets signals",
     "builtins.input": "reads standard input",
 }
-_CLOCKS = frozenset(
-    getattr(time, name)
-    for name in (
-        "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time",
-        "process_time_ns", "thread_time", "thread_time_ns", "localtime", "ctime",
-    )
+_CLOCKS = (
+    "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time",
+    "process_time_ns", "thread_time", "thread_time_ns", "localtime", "ctime",
 )  # fmt: skip
+_CALLS: dict[object, str] = {
+    **{getattr(time, name): f"reads a clock (time.{name})" for name in _CLOCKS},
+    os.urandom: "draws at random (os.urandom)",
+    time.sleep: "sleeps (time.sleep)",
+    _thread.start_new_thread: "starts a thread (threading)",
+    print: "prints (print)",
+}
 _NOW = frozenset({"now", "utcnow", "today"})
 _SHARED_CHANCE = getattr(random.random, "__self__", None)
 """The generator behind the functions of `random`."""
@@ -121,16 +125,8 @@ class Watch:
             return
         owner = getattr(argument, "__self__", None)
         if isinstance(owner, types.ModuleType):
-            if argument in _CLOCKS:
-                self._note(f"reads a clock (time.{argument.__name__})")
-            elif argument is os.urandom:
-                self._note("draws at random (os.urandom)")
-            elif argument is time.sleep:
-                self._note("sleeps (time.sleep)")
-            elif argument is _thread.start_new_thread:
-                self._note("starts a thread (threading)")
-            elif argument is print:
-                self._note("prints (print)")
+            if argument in _CALLS:
+                self._note(_CALLS[argument])
         elif isinstance(owner, type) and argument.__name__ in _NOW and issubclass(owner, date):
             self._note(f"reads a clock ({datetime.__name__}.{argument.__name__})")
         elif owner is _SHARED_CHANCE:

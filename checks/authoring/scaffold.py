@@ -16,7 +16,6 @@ from grader_service.errors import UsageError
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 40
-_ENDING = ".tmpl"
 
 
 class ProbeChoice(StrEnum):
@@ -144,4 +143,4 @@ _FAILING = {
 
 
 def _template(name: str) -> str:
-    return (files(__package__) / "templates" / f"{name}{_ENDING}").read_text(encoding="utf-8")
+    return (files(__package__) / "templates" / f"{name}.tmpl").read_text(encoding="utf-8")

@@ -26,8 +26,7 @@ _MOST_ITEMS = 4
 
 def values_for(schema: Mapping[str, Any], numbers: random.Random, count: int) -> Iterator[Any]:
     """So many values, the first ones with every optional field left out and put in."""
-    definitions = schema.get("$defs", {})
-    drawing = _Drawing(definitions, numbers)
+    drawing = _Drawing(schema.get("$defs", {}), numbers)
     for number in range(count):
         drawing.optional = {0: 0.0, 1: 1.0}.get(number, 0.7)
         yield drawing.value(schema, _DEPTH)
@@ -72,11 +71,10 @@ class _Drawing:
         return None
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> Any:
-        fields = schema.get("properties", {})
-        needed = set(schema.get("required", ()))
+        needed = schema.get("required", ())
         drawn = {
             name: self.value(inner, depth - 1)
-            for name, inner in fields.items()
+            for name, inner in schema.get("properties", {}).items()
             if name in needed or self._numbers.random() < self.optional
         }
         further = schema.get("additionalProperties")
@@ -101,18 +99,11 @@ class _Drawing:
         return text[:high] + "x" * max(0, low - len(text))
 
     def _bounded(self, schema: Mapping[str, Any], drawn: float) -> float:
-        low = schema.get("minimum", schema.get("exclusiveMinimum"))
-        high = schema.get("maximum", schema.get("exclusiveMaximum"))
-        whole = schema.get("type") == "integer"
-        step = 1 if whole else 1e-6
-        if low is not None and "exclusiveMinimum" in schema:
-            low = low + step
-        if high is not None and "exclusiveMaximum" in schema:
-            high = high - step
-        if low is not None and drawn < low:
-            drawn = low
-        if high is not None and drawn > high:
-            drawn = high
+        step = 1 if schema.get("type") == "integer" else 1e-6
+        if (low := schema.get("minimum", schema.get("exclusiveMinimum"))) is not None:
+            drawn = max(drawn, low + step if "exclusiveMinimum" in schema else low)
+        if (high := schema.get("maximum", schema.get("exclusiveMaximum"))) is not None:
+            drawn = min(drawn, high - step if "exclusiveMaximum" in schema else high)
         return drawn
 
 

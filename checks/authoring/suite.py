@@ -36,14 +36,14 @@ def examine(target: Target, *, accept: bool = False) -> list[Property]:
         ConfigurationError: the author's files beside the check are wrong.
         UsageError: `accept` for a check whose source is not kept here.
     """
-    found = [loads(target), docstring(target), *probes(target)]
+    met = f"check API {target.loaded.check.api_version}, from {target.loaded.distribution}"
+    found = [passed("loads", met), docstring(target), *probes(target)]
     recorded = read_recorded(target)
-    controls = read_controls(target)
-    params = dict(controls[1].params) if controls is not None else {}
-    problem = _params_problem(target, recorded, controls[1] if controls is not None else None)
+    _, controls = read_controls(target) or (None, Controls())
+    problem = _params_problem(target, recorded, controls)
     if problem is not None:
         return [*found, problem]
-    trials = _trials(target, params)
+    trials = _trials(target, controls.params)
     if isinstance(trials, Property):
         return [*found, trials]
     first, second = trials
@@ -62,12 +62,6 @@ def examine(target: Target, *, accept: bool = False) -> list[Property]:
         text = "nothing was accepted while other properties fail"
         return [*found, failed("version", text, "Mend them, then run `grader checks test --accept` again.")]
     return [*found, locking.compare(target, recorded, first, accept=accept)]
-
-
-def loads(target: Target) -> Property:
-    """The contract was met when it was loaded; says what was met."""
-    check = target.loaded.check
-    return passed("loads", f"check API {check.api_version}, from {target.loaded.distribution}")
 
 
 def docstring(target: Target) -> Property:
@@ -236,14 +230,12 @@ def _first_traceback(happened: Iterable[Happened]) -> str:
     return next((one.traceback for one in happened if one.traceback), "")
 
 
-def _params_problem(target: Target, recorded: tuple[Recorded, ...], controls: Controls | None) -> Property | None:
+def _params_problem(target: Target, recorded: tuple[Recorded, ...], controls: Controls) -> Property | None:
     """Parameters that the check does not take would make every case a refusal."""
-    own = dict(controls.params) if controls is not None else {}
+    own = controls.params
     tried: list[tuple[str, Mapping[str, Any]]] = [("controls.toml" if own else "the defaults", own)]
     tried += [(f"observations.jsonl, {line.name}", {**own, **line.params}) for line in recorded]
-    tried += (
-        [(f"control {control.file}", {**own, **control.params}) for control in controls.control] if controls else []
-    )
+    tried += [(f"control {control.file}", {**own, **control.params}) for control in controls.control]
     for where, params in tried:
         try:
             target.loaded.parse_params(params)
@@ -266,24 +258,22 @@ def _trials(target: Target, params: Mapping[str, Any]) -> tuple[Report, Report] 
             for backwards in (False, True)
         ]
         reports = []
-        for process, result in running:
-            try:
+        try:
+            for process, result in running:
                 _, errors = process.communicate(timeout=TRIAL_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                for other, _ in running:
-                    other.kill()
-                    other.communicate()
-                return failed(
-                    "judging", f"judging all cases took more than {TRIAL_LIMIT_S:g} s", "Make `judge` faster."
-                )
-            if process.returncode != 0 or not result.is_file():
-                for other, _ in running:
-                    other.kill()
-                    other.communicate()
-                last = errors.decode(errors="replace").strip().splitlines()[-1:] or [""]
-                text = f"the process in which it judged ended with {process.returncode}: {last[0][:500]}"
-                return failed("judging", text, "A check must not end, crash or block the process that it judges in.")
-            reports.append(Report.model_validate_json(result.read_text()))
+                if process.returncode != 0 or not result.is_file():
+                    last = errors.decode(errors="replace").strip().splitlines()[-1:] or [""]
+                    text = f"the process in which it judged ended with {process.returncode}: {last[0][:500]}"
+                    todo = "A check must not end, crash or block the process that it judges in."
+                    return failed("judging", text, todo)
+                reports.append(Report.model_validate_json(result.read_text()))
+        except subprocess.TimeoutExpired:
+            text = f"judging all cases took more than {TRIAL_LIMIT_S:g} s"
+            return failed("judging", text, "Make `judge` faster.")
+        finally:
+            for process, _ in running:
+                process.kill()
+                process.communicate()
     return reports[0], reports[1]
 
 

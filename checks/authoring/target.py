@@ -1,5 +1,6 @@
 """What an author names on the command line: an installed check, a check's file, or the folder of a project."""
 
+import contextlib
 import importlib
 import re
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, PydanticUserError, create_model
 from pydantic_core import to_json
 
+from checks.contract import Check
 from checks.probe_files import GROUP as PROBES
 from checks.probe_files import ProbeFile, ProbeFiles
 from checks.registry import GROUP, LoadedCheck, Registry, contract_problems, load_file
@@ -96,7 +98,9 @@ def _found(target: str) -> Target:
         return _from_project(target, Path(folder), name)
     loaded = Registry().load(rest)
     source = source_of(loaded)
-    return Target(target, rest, loaded, ProbeFiles(), _beside(source, home_of(source)), _kept_in(source))
+    project = project_of(source)  # there is one where it is installed in place
+    folders = (home_of(source), *([project] if project is not None else []))
+    return Target(target, rest, loaded, ProbeFiles(), folders, _kept_in(source))
 
 
 def load_anew(file: Path) -> Target:
@@ -121,6 +125,35 @@ def load_anew(file: Path) -> Target:
         return load_target(f"project:{folder}:{name}")
     finally:
         sys.dont_write_bytecode = before
+
+
+def target_of(check: object) -> Target:
+    """The check with its probes and material, for a test of its author's.
+
+    Args:
+        check: a check's object, whose project is looked for above its file; an id; or the path of a file or project.
+
+    Raises:
+        UsageError: there is no such check, or the path stands for several.
+        ConfigurationError: it does not load.
+    """
+    if isinstance(check, (str, Path)):
+        found = find_targets(str(check))
+        if len(found) != 1:
+            raise UsageError(f"{check} holds {len(found)} checks; name one of them by its file or id")
+        return load_target(found[0])
+    if not isinstance(check, Check) or check.file is None:
+        raise ConfigurationError(f"{check!r} is no check that a module of its own defines")
+    file = check.file.resolve()
+    project = project_of(file)
+    named = [f"id:{check.id}"] if project is None else [f"project:{project}:{check.id}", f"id:{check.id}"]
+    for text in named:
+        with contextlib.suppress(ConfigurationError):
+            # Another check may have the same id: that of the file is meant.
+            target = load_target(text)
+            if source_of(target.loaded).resolve() == file:
+                return target
+    return load_target(f"file:{file}")
 
 
 def project_of(file: Path) -> Path | None:
@@ -155,10 +188,8 @@ def probe_folders(path: Path) -> tuple[Path, ...]:
 
 
 def _from_file(target: str, path: Path) -> Target:
-    loaded = load_file(path)
-    probes = ProbeFiles(folders=probe_folders(path))
-    home = home_of(path)
-    return Target(target, str(path), loaded, probes, (home,), home)
+    probes, home = ProbeFiles(folders=probe_folders(path)), home_of(path)
+    return Target(target, str(path), load_file(path), probes, (home,), home)
 
 
 def _from_project(target: str, folder: Path, name: str) -> Target:
@@ -183,7 +214,7 @@ def _from_project(target: str, folder: Path, name: str) -> Target:
         raise ConfigurationError(f"{whose} breaks the contract: {'; '.join(problems)}")
     project = _pyproject(folder).get("project", {})
     loaded = LoadedCheck(found, f"folder {project.get('name', folder.name)}", str(project.get("version", "0")))
-    own = [EntryPoint(probe, module, PROBES) for probe, module in _points(folder, PROBES).items()]
+    own = [EntryPoint(probe, module, PROBES) for probe, module in _declared(folder, PROBES).items()]
     installed = [point for point in entry_points(group=PROBES) if point.name not in {mine.name for mine in own}]
     probes = ProbeFiles([*own, *installed])
     return Target(target, f"{name} in {folder}", loaded, probes, (home_of(source), folder), home_of(source))
@@ -203,11 +234,8 @@ def _unsayable(params: type[BaseModel]) -> str:
     return ""
 
 
-def _declared(folder: Path) -> dict[str, str]:
-    return _points(folder, GROUP)
-
-
-def _points(folder: Path, group: str) -> dict[str, str]:
+def _declared(folder: Path, group: str = GROUP) -> dict[str, str]:
+    """Name → value of the entry points of a project's group."""
     points = _pyproject(folder).get("project", {}).get("entry-points", {}).get(group, {})
     return {str(name): str(value) for name, value in points.items()}
 
@@ -220,12 +248,6 @@ def _pyproject(folder: Path) -> Mapping[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-
-
-def _beside(source: Path, folder: Path) -> tuple[Path, ...]:
-    """The folder of an installed check, and that of its project where it is installed in place."""
-    project = project_of(source)
-    return (folder,) if project is None else (folder, project)
 
 
 def _kept_in(source: Path) -> Path | None:

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -116,14 +116,6 @@ def _hidden(target: Target, recorded: tuple[Recorded, ...], params: Mapping[str,
                 yield Case(f"{name}={mark}: {case.name}", "hidden", case.kind, case.value, changed)
 
 
-class _Why(NamedTuple):
-    """Why there is no result, as in `Happened`."""
-
-    status: str
-    problem: str
-    traceback: str = ""
-
-
 class _Trial:
     """Judges cases one by one, each twice."""
 
@@ -140,23 +132,24 @@ class _Trial:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            return Happened(name=case.name, group=case.group, status="refused", problem=problem[:500])
+            return _unanswered(case, "refused", problem[:500])
         before = _dumped(value, params)
-        result = self._answer(value, params, again=False, closely=False)
-        if isinstance(result, Result):
-            self._seen[result.code] += 1
-            closely = self._seen[result.code] <= _CLOSELY
-            second = self._answer(value, params, again=True, closely=closely)
-        if not isinstance(result, Result):
-            return _unanswered(case, result)
-        if not isinstance(second, Result):
-            return _unanswered(case, second)
+        result = self._answer(case, value, params, again=False, closely=False)
+        if isinstance(result, Happened):
+            return result
+        self._seen[result.code] += 1
+        closely = self._seen[result.code] <= _CLOSELY
+        second = self._answer(case, value, params, again=True, closely=closely)
+        if isinstance(second, Happened):
+            return second
         changed = "it changed what it was given" if _dumped(value, params) != before else ""
         if _whole(result) != _whole(second):
             changed = changed or "it answered differently the second time"
         return _described(self._target, case, result, changed)
 
-    def _answer(self, value: BaseModel, params: BaseModel, *, again: bool, closely: bool) -> Result | _Why:
+    def _answer(
+        self, case: Case, value: BaseModel, params: BaseModel, *, again: bool, closely: bool
+    ) -> Result | Happened:
         check = self._target.loaded.check
         watch = self._watch
         watching = watch.on(strict=again, closely=closely) if watch is not None else contextlib.nullcontext()
@@ -167,16 +160,16 @@ class _Trial:
                     return check.answer(value, params).result
                 return check.decide(value, params)
         except _TooSlow:
-            return _Why("slow", f"it was not done within {self._limit_s:g} s")
+            return _unanswered(case, "slow", f"it was not done within {self._limit_s:g} s")
         except BaseException as error:  # noqa: BLE001 - whatever the author's code raises is to be reported
             told = raised(error)
-            return _Why("raised", told.text, told.traceback)
+            return _unanswered(case, "raised", told.text, told.traceback)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _unanswered(case: Case, why: _Why) -> Happened:
-    return Happened(name=case.name, group=case.group, status=why.status, problem=why.problem, traceback=why.traceback)
+def _unanswered(case: Case, status: str, problem: str, traceback: str = "") -> Happened:
+    return Happened(name=case.name, group=case.group, status=status, problem=problem, traceback=traceback)
 
 
 def _described(target: Target, case: Case, result: Result, changed: str) -> Happened:

@@ -38,7 +38,7 @@ def judge_check() -> "Callable[..., Result]":
     """`judge_check(check, evidence, **params)`: what a check answers, in this process."""
 
     def judge(check: object, evidence: "Evidence", **params: Any) -> "Result":
-        from checks.authoring.naming import target_of  # noqa: PLC0415 - see above
+        from checks.authoring.target import target_of  # noqa: PLC0415 - see above
         from grader_service.authoring.trying import judge_evidence  # noqa: PLC0415 - see above
 
         return judge_evidence(target_of(check).loaded, evidence, params)
@@ -70,7 +70,7 @@ def run_submission(tmp_path: Path, grader_process_runner: "SandboxRunner") -> "C
     """
 
     def run(submission: Path | str, check: object, **params: Any) -> "Evidence":
-        from checks.authoring.naming import target_of  # noqa: PLC0415 - see above
+        from checks.authoring.target import target_of  # noqa: PLC0415 - see above
         from grader_service.authoring import trying  # noqa: PLC0415 - see above
 
         path = submission if isinstance(submission, Path) else Path(submission) if "\n" not in submission else None
@@ -84,7 +84,7 @@ def run_submission(tmp_path: Path, grader_process_runner: "SandboxRunner") -> "C
 
 def judged_controls(check: object) -> pytest.MarkDecorator:
     """Runs a test once for each control submission of a check; the test takes `judged_control`."""
-    from checks.authoring.naming import target_of  # noqa: PLC0415 - see above
+    from checks.authoring.target import target_of  # noqa: PLC0415 - see above
     from grader_service.authoring.controls import control_cases  # noqa: PLC0415 - see above
 
     cases = [pytest.param(case, id=case.name) for case in control_cases(target_of(check))]

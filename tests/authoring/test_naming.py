@@ -7,9 +7,8 @@ import pytest
 
 from checks.authoring.locking import compare
 from checks.authoring.material import CONTROLS, LOCK_FILE, OBSERVATIONS_FILE
-from checks.authoring.naming import target_of
 from checks.authoring.scaffold import ProbeChoice, create_package
-from checks.authoring.target import load_target
+from checks.authoring.target import load_target, target_of
 from checks.authoring.trial import Report
 from grader_service.errors import ConfigurationError
 

@@ -71,7 +71,7 @@ def test_what_does_not_come_out_as_expected_is_said(judged_control):
 def pytest_generate_tests(metafunc):
     if "judged_control" in metafunc.fixturenames:
         from checks.authoring.material import Control
-        from checks.authoring.naming import target_of
+        from checks.authoring.target import target_of
         from grader_service.authoring.controls import control_cases
         import dataclasses
         case = control_cases(target_of(first_try))[0]
