@@ -6,6 +6,7 @@ from pydantic import Field
 
 from checks.api import FromProbe, Result, check, failed, passed
 from checks.observations.augmentation import Augmentation, AugmentedGraph, not_run
+from checks.observations.carried import training_graph
 from checks.probing import no_such_graph
 from grader_service.model.base import ShortText
 
@@ -54,7 +55,7 @@ def auto_augment(
         min_different: How many visibly different samples of 32 a picture of one colour must give at least.
         graph: Variable of the training pipeline or iterator; the best candidate that is not for validation if absent.
     """
-    found = seen.training(graph)
+    found = training_graph(seen.graphs, graph)
     if found is None:
         return no_such_graph(graph)
     details = {"graph": found.name, "operators": found.operators, "splits": found.splits} | dict(found.origins)

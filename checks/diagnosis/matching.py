@@ -1,6 +1,5 @@
 """Finds the row of an exception and fills in its texts."""
 
-import string
 from collections import defaultdict
 from functools import lru_cache
 
@@ -12,7 +11,6 @@ from grader_service.model.base import neutralise
 from grader_service.model.discovery import LearnerException
 
 _LONGEST_VALUE = 80
-_PLAIN = string.Formatter()
 
 
 @lru_cache(maxsize=64)
@@ -39,10 +37,9 @@ def fill(row: Row, values: dict[str, str], seen: Seen | None = None) -> Diagnosi
         shown["schema"] = fn_name(shown["schema"])
     return Diagnosis(
         id=row.id,
-        family=row.family,
         about=row.about,
-        cause=_tidy(_PLAIN.vformat(row.cause, (), shown)),
-        remedy=_tidy(_PLAIN.vformat(row.remedy, (), shown)),
+        cause=_tidy(row.cause.format_map(shown)),
+        remedy=_tidy(row.remedy.format_map(shown)),
         place=(seen.place or seen.stopped_at) if seen is not None else None,
         operator=seen.operator.removeprefix("nvidia.dali.") if seen is not None else "",
     )

@@ -12,36 +12,34 @@ a message first asks for them.
 import re
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import StringConstraints, TypeAdapter, model_validator
 
 from grader_service.model.base import Frozen, LongText, ShortText, Wire
 from grader_service.model.place import Place
 
-FAMILIES = (
-    "imports", "device", "graph", "iterator", "decode", "layout", "dataloader", "timing", "distributed", "silent",
-)  # fmt: skip
+Family = Literal[
+    "imports", "device", "graph", "iterator", "decode", "layout", "dataloader", "timing", "distributed", "silent"
+]
+FAMILIES: tuple[Family, ...] = get_args(Family)
 """The files of rows, in the order in which they are searched."""
 SILENT = "silent"
 """The family of mistakes that raise nothing; its rows are found by `checks.diagnosis.silent`."""
-MAX_TEXT = 600
-"""Characters of a diagnosis as it is appended to feedback."""
 
 RowId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{2,40}$")]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 Pattern = Annotated[str, StringConstraints(min_length=3, max_length=500)]
-ORDERS = ("specific", "usual", "general")
+Order = Literal["specific", "usual", "general"]
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class Row(Wire):
     """One known mistake."""
 
     id: RowId
-    family: Literal[
-        "imports", "device", "graph", "iterator", "decode", "layout", "dataloader", "timing", "distributed", "silent"
-    ]
-    order: Literal["specific", "usual", "general"] = "usual"
+    family: Family
+    order: Order = "usual"
     """Specific rows are tried first and general ones last, so that each may match what a later one also matches."""
     about: Literal["", "data", "batch", "rates"] = ""
     """Of a silent mistake: the data set and its loader, the DALI pipeline and its batch, or the learner's rates."""
@@ -89,7 +87,6 @@ class Diagnosis(Frozen):
     """The answer: a row of the table, its texts filled in."""
 
     id: RowId
-    family: ShortText
     cause: LongText
     remedy: LongText
     place: Place | None = None
@@ -97,12 +94,6 @@ class Diagnosis(Frozen):
     about: ShortText = ""
     operator: ShortText = ""
     """The DALI operator that the message names, such as `fn.decoders.image`."""
-
-    @property
-    def text(self) -> str:
-        """Cause and remedy, at most 600 characters."""
-        whole = f"{self.cause} {self.remedy}"
-        return whole if len(whole) <= MAX_TEXT else whole[: MAX_TEXT - 1] + "…"
 
 
 ROWS = TypeAdapter(tuple[Row, ...])

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from checks.observations.colours import correlation
+
 _MOST_SHIFT = 1
 """Labels that count from one are class numbers as well."""
 
@@ -51,8 +53,8 @@ def agreement(levels: Sequence[int], labels: Sequence[float | None], means: Sequ
     slope, offset = _line(wanted, values)
     shown = [_nearest(levels, slope, offset, value) for value in values]
     fitting = sum(one == other for one, other in zip(shown, classes, strict=True))
-    folded = _correlation(_folded(wanted, 127.5), _folded(values, (max(values) + min(values)) / 2))
-    related = max(_correlation(wanted, values), folded)
+    folded = correlation(_folded(wanted, 127.5), _folded(values, (max(values) + min(values)) / 2))
+    related = max(abs(correlation(wanted, values)), abs(folded))
     return Agreement(fitting / len(pairs), related, len(pairs), images_alike=False)
 
 
@@ -62,14 +64,6 @@ def _nearest(levels: Sequence[int], slope: float, offset: float, value: float) -
 
 def _folded(values: Sequence[float], middle: float) -> list[float]:
     return [abs(value - middle) for value in values]
-
-
-def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Pearson's, without its sign; 0 where either side is constant."""
-    x_mean, y_mean = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
-    product = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
-    squares = math.fsum((x - x_mean) ** 2 for x in xs) * math.fsum((y - y_mean) ** 2 for y in ys)
-    return min(1.0, abs(product) / math.sqrt(squares)) if squares > 0 else 0.0
 
 
 def _line(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:

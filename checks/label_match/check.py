@@ -9,7 +9,7 @@ from checks.api import FromProbe, Result, check, failed, inconclusive, passed, u
 from checks.dali_operators import row_of
 from checks.label_match.agreement import agreement
 from checks.listing import listed
-from checks.observations.line import Line
+from checks.observations.carried import Line
 from grader_service.model.base import ShortText, Wire
 
 _CLEAN, _CHANCE = 0.98, 0.4

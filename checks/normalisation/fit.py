@@ -4,6 +4,7 @@ Lines are (A, B) with `output = A * x + B`, where x is the input's value divided
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,9 +32,9 @@ def fit(axis: Axis, colours: Colours) -> Fit | None:
     for channel in range(axis.width):
         values = [axis.middle(number, channel) for number in range(len(inputs))]
         known = [value for value in values if value is not None]
-        if len(known) < len(inputs) or len(inputs) < 2:
+        if len(known) < len(inputs) or len(set(inputs)) < 2:
             return None
-        line = _line(inputs, known)
+        line = statistics.linear_regression(inputs, known)
         lines.append(line)
         size = abs(line[0]) or math.inf
         far = max(abs(line[0] * x + line[1] - y) for x, y in zip(inputs, known, strict=True))
@@ -97,14 +98,6 @@ def _mistakes(mean: Sequence[float], std: Sequence[float]) -> list[tuple[str, tu
         ("twice", tuple((1 / (s * s), -m / (s * s) - m / s) for m, s in pairs)),
         ("twice", tuple((1 / (255 * s * s), -m / (255 * s * s) - m / s) for m, s in pairs)),
     ]
-
-
-def _line(xs: Sequence[float], ys: Sequence[float]) -> Line:
-    """Least squares."""
-    x_mean, y_mean = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
-    below = math.fsum((x - x_mean) ** 2 for x in xs)
-    slope = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True)) / below if below else 0.0
-    return slope, y_mean - slope * x_mean
 
 
 def _by_input(lines: list[Line], letters: str) -> tuple[Line, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from checks.not_carried import first_words
-from checks.observations.carried import SeenGraph, training_graph
+from checks.observations.carried import SeenGraph
 from checks.operator_names import where
 from checks.results import Result, unverified
 from grader_service.model.base import ShortText, Wire
@@ -117,10 +117,6 @@ class Augmentation(Wire):
 
     graphs: Annotated[tuple[AugmentedGraph, ...], Field(max_length=16)]
     batch_size: Annotated[int, Field(ge=1, le=4096)]
-
-    def training(self, name: str | None) -> AugmentedGraph | None:
-        """The graph that the lab names, else the best candidate that is not for validation."""
-        return training_graph(self.graphs, name)
 
 
 def not_run(graph: AugmentedGraph) -> Result:

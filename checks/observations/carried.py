@@ -1,11 +1,25 @@
-"""What every probe says of a carried graph, and which of several graphs trains."""
+"""What every probe says of a carried graph and of lines in it, and which of several graphs trains."""
 
 from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
 from pydantic import Field
 
+from checks.operator_names import place_of
 from grader_service.model.base import ShortText, Wire
+from grader_service.model.place import Place
+
+
+class Line(Wire):
+    """Where something stands in the learner's source."""
+
+    file: ShortText
+    line: int | None
+
+    @property
+    def place(self) -> Place | None:
+        """The line for feedback; None where it is not known."""
+        return place_of(self.file, self.line)
 
 
 class SeenGraph(Wire):

@@ -203,12 +203,13 @@ def _related(axis: Axis, colours: Colours, channel: int) -> str:
     numbers = range(colours.greys, len(colours.inputs))
     pairs = [(value, colours.inputs[number]) for number in numbers for value in axis.finite(number, channel)]
     values = [value for value, _ in pairs]
-    related = [_correlation(values, [wanted[place] for _, wanted in pairs]) for place in range(3)]
+    related = [correlation(values, [wanted[place] for _, wanted in pairs]) for place in range(3)]
     first, second = sorted(related, reverse=True)[:2]
     return LETTERS[related.index(first)] if first >= RELATED and first - second >= RELATED_BY else ""
 
 
-def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+def correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Pearson's; 0 where it cannot be told."""
     try:
         return statistics.correlation(xs, ys)
     except (statistics.StatisticsError, OverflowError):  # too few values, or all the same

@@ -6,9 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from checks.not_carried import first_words
-from checks.observations.carried import SeenGraph, training_graph
+from checks.observations.carried import Line, SeenGraph
 from checks.observations.iterating import Reader
-from checks.observations.line import Line
 from checks.results import Result, unverified
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.place import Place
@@ -91,10 +90,6 @@ class Order(Wire):
     def chosen(self, name: str | None) -> OrderedGraph | None:
         """The graph that the lab names, else the best candidate."""
         return next((graph for graph in self.usable() if name in (None, graph.name)), None)
-
-    def training(self, name: str | None) -> OrderedGraph | None:
-        """The graph that the lab names, else the best candidate that is not for validation."""
-        return training_graph(self.graphs, name)
 
 
 def not_told_apart(graph: OrderedGraph) -> Result:

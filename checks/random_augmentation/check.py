@@ -7,6 +7,7 @@ from pydantic import Field
 from checks.api import FromProbe, Parts, Result, check, failed, passed
 from checks.dali_operators import row_of
 from checks.observations.augmentation import Augmentation, AugmentedGraph, binomial_p, not_run
+from checks.observations.carried import training_graph
 from checks.operator_names import where
 from checks.probing import no_such_graph
 from grader_service.model.base import ShortText
@@ -50,7 +51,7 @@ def random_augmentation(
         new_every_run: Whether two builds must differ, which a fixed seed prevents.
         graph: Variable of the training pipeline or iterator; the best candidate that is not for validation if absent.
     """
-    training = seen.training(graph)
+    training = training_graph(seen.graphs, graph)
     if training is None:
         return no_such_graph(graph)
     if not training.runs:

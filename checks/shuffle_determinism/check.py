@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from checks.api import FromProbe, Result, check, failed, passed, unverified
 from checks.listing import listed
+from checks.observations.carried import training_graph
 from checks.observations.order import Order, OrderedGraph, not_told_apart
 from checks.probing import no_such_graph
 from grader_service.model.base import ShortText
@@ -48,7 +49,7 @@ def shuffle_determinism(
         validation: Whether pipelines with `val`, `eval` or `test` in their name must read in the files' order.
         graph: Variable of the training pipeline or iterator; the best candidate that is not for validation if absent.
     """
-    training = order.training(graph)
+    training = training_graph(order.graphs, graph)
     if training is None:
         return no_such_graph(graph)
     builds = [_flat(stream) for stream in training.streams if stream is not None]

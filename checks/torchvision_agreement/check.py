@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypedDict
 from pydantic import Field
 
 from checks.api import Advice, FromProbe, Result, check, failed, passed, unverified
-from checks.observations.line import Line
+from checks.observations.carried import Line
 from checks.operator_names import fn_name, where
 from checks.probing import no_such_graph
 from checks.torchvision_agreement.mistakes import CROP, MISTAKES, RESIZE

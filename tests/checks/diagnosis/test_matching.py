@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from checks.diagnosis import diagnose
 from checks.diagnosis.matching import shorten
 from checks.diagnosis.message import read
-from checks.diagnosis.rows import MAX_TEXT, exception_rows
+from checks.diagnosis.rows import exception_rows
 from grader_service.model.base import neutralise
 from grader_service.model.discovery import LearnerException
+from grader_service.model.feedback import MAX_SENTENCE
 from grader_service.model.place import Place
 
 DALI = """Critical error in pipeline:
@@ -158,12 +159,12 @@ def test_format_characters_of_a_learner_are_only_text(value):
 def test_a_learners_text_is_shortened_and_made_safe():
     """Long values are cut, line breaks become blanks, and characters that move a cursor are replaced."""
     found = diagnose(an_exception("NameError", f"name '{'x' * 60}' is not defined"))
-    assert len(found.text) <= MAX_TEXT
+    assert len(f"{found.cause} {found.remedy}") <= MAX_SENTENCE
     path = "a\x1b[2Jb\u202ec" + "y" * 190
     found = diagnose(an_exception("FileNotFoundError", f"[Errno 2] No such file or directory: '{path}'"))
-    assert "\x1b" not in found.text
-    assert "\u202e" not in found.text
-    assert len(found.text) <= MAX_TEXT
+    assert "\x1b" not in f"{found.cause} {found.remedy}"
+    assert "\u202e" not in f"{found.cause} {found.remedy}"
+    assert len(f"{found.cause} {found.remedy}") <= MAX_SENTENCE
     assert shorten("a\n b\t c") == "a b c"
     assert len(shorten("z" * 5000)) == 80
 
@@ -182,9 +183,9 @@ def test_any_exception_is_answered_safely(name, message, source, line):
     """Whatever a learner's code raises, the answer is None or short, one line long, and free of control characters."""
     found = diagnose(an_exception(name, message[:8192], source, line))
     if found is not None:
-        assert len(found.text) <= MAX_TEXT
-        assert "\n" not in found.text
-        assert neutralise(found.text) == found.text
+        assert len(f"{found.cause} {found.remedy}") <= MAX_SENTENCE
+        assert "\n" not in f"{found.cause} {found.remedy}"
+        assert neutralise(f"{found.cause} {found.remedy}") == f"{found.cause} {found.remedy}"
 
 
 @pytest.mark.parametrize("filler", ["a", "1, ", "'", "\n"])

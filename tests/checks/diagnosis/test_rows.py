@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from checks.diagnosis import compile_rows, diagnose, table
-from checks.diagnosis.rows import MAX_TEXT, ORDERS, SILENT, Row, all_rows, compiled, exception_rows
+from checks.diagnosis.rows import ORDERS, SILENT, Row, all_rows, compiled, exception_rows
 from grader_service.model.discovery import LearnerException
 from tests.conftest import missing
 
@@ -111,7 +111,7 @@ def test_texts_are_short_and_name_known_values(row):
     if row.family != SILENT:
         known = set(compiled(row.pattern).groupindex) if row.pattern else set()
         assert fields <= known | ({"nearest"} if row.suggest else set())
-    assert len(row.cause) + len(row.remedy) <= MAX_TEXT - 200
+    assert len(row.cause) + len(row.remedy) <= 400
     assert row.cause.endswith((".", "}"))
     assert row.remedy.endswith(".")
 

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.diagnosis import silent_mistakes
-from checks.diagnosis.rows import MAX_TEXT, silent_rows
+from checks.diagnosis.rows import silent_rows
 from checks.diagnosis.silent import endless_iterator
 from checks.observations.context import context_of
 from checks.throughput_ratio.causes import Cause, likely_causes
 from grader_service.model.discovery import FirstBatch
 from grader_service.model.evidence import ImageSize
+from grader_service.model.feedback import MAX_SENTENCE
 from tests.checks.test_throughput_causes import claims as claims_of
 from tests.factories import (
     a_batch,
@@ -215,9 +216,9 @@ def test_every_silent_row_has_its_case():
 def test_a_mistake_is_seen_where_its_fact_is(row):
     """Its texts are filled in, and are as short as feedback needs them."""
     [found] = [found for found in silent_mistakes(CASES[row][0]) if found.id == row]
-    assert len(found.text) <= MAX_TEXT
-    assert "``" not in found.text
-    assert "  " not in found.text
+    assert len(f"{found.cause} {found.remedy}") <= MAX_SENTENCE
+    assert "``" not in f"{found.cause} {found.remedy}"
+    assert "  " not in f"{found.cause} {found.remedy}"
 
 
 @pytest.mark.parametrize(("row", "other"), [(row, other) for row, (_, others) in CASES.items() for other in others])
@@ -233,7 +234,9 @@ def test_a_clean_run_has_no_mistake():
 
 def test_values_are_quoted():
     """Numbers and names come from the evidence."""
-    texts = [diagnosis.text for diagnosis in silent_mistakes(CASES["drop_last_on_one_side"][0])]
+    texts = [
+        f"{diagnosis.cause} {diagnosis.remedy}" for diagnosis in silent_mistakes(CASES["drop_last_on_one_side"][0])
+    ]
     assert any("10 of 650 images" in text for text in texts)
     [endless] = silent_mistakes(CASES["iterator_without_end"][0])
     assert "len(dali_iter) is 0" in endless.cause
@@ -290,5 +293,5 @@ def test_any_evidence_is_looked_at_safely(name, kind, transform, shape, rates, l
         measurement=a_measurement(claims=claims_of(*rates)),
     )
     for found in silent_mistakes(said):
-        assert len(found.text) <= MAX_TEXT
-        assert "\n" not in found.text
+        assert len(f"{found.cause} {found.remedy}") <= MAX_SENTENCE
+        assert "\n" not in f"{found.cause} {found.remedy}"

@@ -4,8 +4,9 @@ import pytest
 
 from checks.diagnosis import diagnose, matching
 from checks.diagnosis.message import read
-from checks.diagnosis.rows import MAX_TEXT, exception_rows
+from checks.diagnosis.rows import exception_rows
 from grader_service.model.discovery import LearnerException
+from grader_service.model.feedback import MAX_SENTENCE
 from tests.checks.diagnosis.conftest import all_snippets
 
 SNIPPETS = all_snippets()
@@ -26,7 +27,7 @@ def test_a_real_mistake_is_answered_by_its_row(provoked, key):
     found = diagnose(exception)
     assert found is not None, f"{exception.type}: {exception.message}"
     assert found.id == key.partition("#")[0]
-    assert len(found.text) <= MAX_TEXT
+    assert len(f"{found.cause} {found.remedy}") <= MAX_SENTENCE
     order = next(row.order for row in exception_rows() if row.id == found.id)
     alike = [row for row in exception_rows() if row.order == order]
     rivals = [row.id for row in alike if matching._values(row, read(exception)) is not None]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.observations.line import Line
+from checks.observations.carried import Line
 from checks.observations.order import Order
 from checks.shuffle_determinism.check import shuffle_determinism
 from grader_service.model.verdict import Outcome
