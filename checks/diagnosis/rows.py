@@ -1,8 +1,6 @@
 """The table of diagnoses: one row per known mistake, written in `rows/*.toml` and read once per process.
 
-What is read is `rows.json`, which `compile_rows` writes from those files, because parsing TOML takes longer than
-judging a submission.
-
+Each file is a family and holds an array of tables, `[[rows]]`.
 A row of an exception says by `exceptions`, `contains`, `pattern`, `source` and `operator` what it is about; every one
 that is given must fit. Patterns are regular expressions in which each repetition has an upper bound and none stands
 inside another, so that matching takes time linear in the text; a test holds every row to that. They are compiled when
@@ -10,6 +8,7 @@ a message first asks for them.
 """
 
 import re
+import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Literal, Self, get_args
@@ -96,13 +95,19 @@ class Diagnosis(Frozen):
     """The DALI operator that the message names, such as `fn.decoders.image`."""
 
 
-ROWS = TypeAdapter(tuple[Row, ...])
+_ROWS = TypeAdapter(tuple[Row, ...])
 
 
 @cache
 def all_rows() -> tuple[Row, ...]:
     """Every row, in the order in which they are tried; raises pydantic's `ValidationError` if one is malformed."""
-    return ROWS.validate_json((files("checks.diagnosis") / "rows.json").read_bytes())
+    folder = files("checks.diagnosis") / "rows"
+    found = [
+        {"family": family, **row}
+        for family in FAMILIES
+        for row in tomllib.loads((folder / f"{family}.toml").read_text("utf-8"))["rows"]
+    ]
+    return tuple(sorted(_ROWS.validate_python(found), key=lambda row: ORDERS.index(row.order)))
 
 
 @cache

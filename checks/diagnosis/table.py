@@ -31,7 +31,6 @@ explains a measured rate is said by the check of the ratio (`checks/throughput_r
 Rows are data: `checks/diagnosis/rows/*.toml`. To add one, write it there, then a snippet that really raises it in
 `tests/checks/diagnosis/snippets/`, and run
 
-    python -m checks.diagnosis.compile_rows
     python -m checks.diagnosis.table > docs/diagnosis.md
 
 A row may ask for the exception's type (`exceptions`), a text in the message (`contains`), a regular expression on it
