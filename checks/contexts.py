@@ -110,5 +110,8 @@ class LearnerProbe(AnyProbe, Protocol):
     def cut_out(self, name: str) -> tuple[str, dict[str, Any]]:
         """A definition's source with all that it needs, and the plain values among these, to run without the lab."""
 
+    def readers(self, pipeline: Any) -> list[tuple[str, dict[str, list[Any]]]]:
+        """Of each operator that brings data into a pipeline its schema name, and its arguments as lists of values."""
+
     def text(self, value: Any, limit: int = 200) -> str:
         """The value as text, shortened; never raises for what the value does."""

@@ -216,16 +216,15 @@ def _pipelines(context: Any) -> Any:
 
 def _readers(context: Any, pipe: Any) -> Any:
     try:
-        operators = _operators(bytes(pipe.serialize()))
+        readers = context.readers(pipe)
     except _ERRORS as error:
         return [{**_empty("unreadable"), "problem": context.text(error, 200)}]
     found = []
-    for name, arguments in operators:
-        row = context.operator_row(name)
-        if row.role == "reader":
-            found.append({**_empty(name), **_file_reader(arguments)})
-        elif row.brings_data:
-            found.append({**_empty(name), "problem": f"{name} does not name JPEG files"})
+    for name, arguments in readers:
+        read: Any = {"problem": f"{name} does not name JPEG files"}
+        if context.operator_row(name).role == "reader":
+            read = _file_reader(arguments)
+        found.append({**_empty(name), **read})
     return found
 
 
@@ -278,76 +277,3 @@ def _walk(root: Any, arguments: Any) -> Any:
             if fits and len(pairs) < 5 * _MOST:
                 pairs.append((f"{folder}/{path.name}", label))
     return pairs, folders[:100]
-
-
-def _operators(data: Any) -> Any:
-    """(schema name, {argument: values}) of a serialized pipeline; see DALI's dali.proto."""
-    found = []
-    for number, value in _fields(data):
-        if number != 5:
-            continue
-        name, arguments = "", {}
-        for inner, part in _fields(value):
-            if inner == 1:
-                name = part.decode("utf-8", "replace")
-            elif inner == 4:
-                key, values = _argument(part)
-                arguments[key] = values
-        found.append((name, arguments))
-    return found
-
-
-def _argument(data: Any) -> Any:
-    name = ""
-    values: list[Any] = []
-    for number, value in _fields(data):
-        if number == 1:
-            name = value.decode("utf-8", "replace")
-        elif number == 4:
-            values += _varints(value) if isinstance(value, bytes) else [_signed(value)]
-        elif number == 5:
-            values.append(value.decode("utf-8", "replace"))
-        elif number == 7:
-            values += _argument(value)[1]
-    return name, values
-
-
-def _varints(data: Any) -> Any:
-    values, at = [], 0
-    while at < len(data):
-        value, at = _varint(data, at)
-        values.append(_signed(value))
-    return values
-
-
-def _signed(value: Any) -> Any:
-    return value - (1 << 64) if value >> 63 else value
-
-
-def _varint(data: Any, at: Any) -> Any:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
-def _fields(data: Any) -> Any:
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-        elif kind == 2:
-            size, at = _varint(data, at)
-            value, at = data[at : at + size], at + size
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-            value, at = data[at : at + size], at + size
-        else:
-            return
-        yield tag >> 3, value

@@ -1,7 +1,7 @@
 """A DALI graph as plain objects that can be edited and written back; fields that we do not know are kept."""
 
 import struct
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from . import wire
@@ -170,8 +170,8 @@ def read(data: bytes) -> Graph:
     return graph
 
 
-def operators_named(data: bytes, names: Collection[str]) -> list[Operator]:
-    """The operators of a serialized pipeline that have one of these names; all others are not read.
+def operators_of(data: bytes, wanted: Callable[[str], bool]) -> list[Operator]:
+    """The operators of a serialized pipeline whose names are wanted; all others are not read.
 
     Raises:
         WireError: see `read`.
@@ -180,7 +180,7 @@ def operators_named(data: bytes, names: Collection[str]) -> list[Operator]:
     for number, _, value in wire.parse(data):
         if number == 5 and isinstance(value, bytes):
             name = next((part.value for part in wire.parse(value) if part.number == 1), b"")
-            if isinstance(name, bytes) and _text(name) in names:
+            if isinstance(name, bytes) and wanted(_text(name)):
                 found.append(_read_operator(value))
     return found
 

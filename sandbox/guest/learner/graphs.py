@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import edit, model
-from ..graph.operators import OPERATORS
+from ..graph.operators import row_of
 from ..graph.wire import WireError
 from . import coerce, rehearsal
 
 MAX_RECORDS = 64
-_FILE_READERS = frozenset(name for name, row in OPERATORS.items() if row.role == "reader")
 _PICKS = ("files", "file_list", "file_filters", "dir_filters")
 """Arguments of a reader by which it does not read all of `file_root`."""
 
@@ -121,7 +120,7 @@ class Recorder:
 def reader_root(graph: bytes) -> str:
     """The folder that all file readers of a serialized graph read whole, absolute; empty where there is no such one."""
     try:
-        readers = model.operators_named(graph, _FILE_READERS)
+        readers = model.operators_of(graph, lambda name: row_of(name).role == "reader")
     except WireError:
         return ""
     roots = {str(reader.scalar("file_root") or "") for reader in readers}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from ..graph import model
 from ..graph.operators import Row, row_of
 from ..probes.running import Budget
 from . import coerce, observe
@@ -70,6 +71,15 @@ class LearnerContext:
         from ..probes.cutting import cut_out  # few probes ask for it
 
         return cut_out(self.names, name)
+
+    def readers(self, pipeline: Any) -> list[tuple[str, dict[str, list[Any]]]]:
+        """Of each operator that brings data into a pipeline its schema name, and its arguments as lists of values.
+
+        Raises:
+            WireError: what the pipeline gives as itself is none.
+        """
+        found = model.operators_of(bytes(pipeline.serialize()), lambda name: row_of(name).brings_data)
+        return [(one.name, {argument.name: [*argument.values] for argument in one.arguments}) for one in found]
 
     def operator_row(self, name: str) -> Row:
         """What is known of an operator of a graph, by its schema name."""
