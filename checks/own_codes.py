@@ -45,8 +45,12 @@ def own_codes(function: Callable[..., Any], word: str) -> tuple[dict[str, str], 
     for code, (outcomes, meaning) in answers.items():
         whole = code if "." in code else f"{word}.{code}"
         shared = outcomes_of(code, COMMON[code]) if code in COMMON else frozenset()
-        same = code in COMMON and outcomes <= shared
-        found[whole] = COMMON[code] if same else _with_outcomes(code, outcomes | shared, meaning)
+        usual = "passed" if code == "ok" or code.endswith(".ok") else "failed"
+        if code in COMMON and outcomes <= shared:
+            found[whole] = COMMON[code]
+        else:
+            told = "" if outcomes | shared == {usual} else f"{' or '.join(sorted(outcomes | shared))}: "
+            found[whole] = f"{told}{meaning}"
     return found, computed
 
 
@@ -72,11 +76,6 @@ def answers_of(function: Callable[..., Any]) -> tuple[dict[str, tuple[set[str], 
             for outcome, code, meaning in said:
                 found.setdefault(code, (set(), meaning))[0].add(outcome)
     return found, computed
-
-
-def _with_outcomes(code: str, outcomes: set[str], meaning: str) -> str:
-    usual = "passed" if code == "ok" or code.endswith(".ok") else "failed"
-    return meaning if outcomes == {usual} else f"{' or '.join(sorted(outcomes))}: {meaning}"
 
 
 def _makers(tree: ast.Module) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -113,11 +113,8 @@ class Registry:
             ConfigurationError: it is not installed, installed twice, does not import or breaks the contract; the
                 message names the distribution.
         """
-        if check_id not in self._loaded:
-            self._loaded[check_id] = self._load(check_id)
-        return self._loaded[check_id]
-
-    def _load(self, check_id: str) -> LoadedCheck:
+        if check_id in self._loaded:
+            return self._loaded[check_id]
         point = self._declared.only("check", check_id)
         try:
             loaded = point.load()
@@ -131,7 +128,7 @@ class Registry:
                 f"check {check_id!r} of {origin(point)} breaks the contract: {'; '.join(problems)}"
             )
         name, version = (point.dist.name, point.dist.version) if point.dist else ("unknown", "0")
-        return LoadedCheck(loaded, name, version)
+        return self._loaded.setdefault(check_id, LoadedCheck(loaded, name, version))
 
 
 def load_file(path: Path) -> LoadedCheck:
@@ -191,7 +188,11 @@ def contract_problems(check_id: str, check: object) -> list[str]:
         problems.append(f"its id {check.id!r:.200} is none; expected 1 to 128 characters of A-Z, a-z, 0-9 and ._:-")
     elif problem := code_problem(f"{check.word or check.id}.ok"):
         problems.append(f"{problem}; give the function another name, or say @check(word=…)")
-    problems += _version_problems(check.api_version)
+    if check.api_version != API_VERSION:
+        newer = isinstance(check.api_version, int) and check.api_version > API_VERSION
+        todo = "an older version of it, or a newer grader" if newer else "a newer version of it"
+        said = f"it is written for check API {check.api_version!r}, this grader serves {API_VERSION}: install {todo}"
+        problems.append(said)
     if not _VERSION.fullmatch(str(check.version)):
         problems.append(f"version must be three numbers with dots, got {check.version!r}")
     if not all(isinstance(name, str) and name for name in check.probes):
@@ -205,17 +206,6 @@ def contract_problems(check_id: str, check: object) -> list[str]:
         elif model.model_config.get("extra") != "forbid":
             problems.append(f"{name} must forbid unknown fields (model_config extra='forbid')")
     return problems
-
-
-def _version_problems(version: object) -> list[str]:
-    if version == API_VERSION:
-        return []
-    todo = (
-        "an older version of it, or a newer grader"
-        if isinstance(version, int) and version > API_VERSION
-        else ("a newer version of it")
-    )
-    return [f"it is written for check API {version!r}, this grader serves {API_VERSION}: install {todo}"]
 
 
 def _kind(value: object) -> str:

@@ -1,8 +1,9 @@
 """The results of checks that could not look, because the learner's code did not get that far, or lacks a name."""
 
+import difflib
+from collections.abc import Mapping
 from typing import Literal
 
-from checks.near_misses import nearest, said
 from checks.results import Result, failed
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.discovery import Discovery, NameFacts
@@ -13,6 +14,25 @@ RunEnd = Literal["completed", "ended", "needs_gpu"]
 """`ended`: the code stopped before its last line. `needs_gpu`: it did because a rehearsal has no GPU."""
 
 _LONGEST_NAME = 200
+_KIND: Mapping[str, str] = {
+    "dataset_dir": "folder",
+    "first_batch": "batch",
+    "where_dali_wins": "texts",
+    "where_dali_loses": "texts",
+    "pytorch_throughput": "number",
+    "dali_throughput": "number",
+}
+_ALIKE = 0.6
+"""Share of equal letters from which on a name counts as meant."""
+_ALONE = frozenset({"folder", "batch"})
+"""Kinds of which a single variable is meant, whatever it is called."""
+_SAYS = {
+    "folder": "a folder with {count} JPEG files",
+    "batch": "a batch of {count} images",
+    "texts": "a list of {count} texts",
+    "text": "one text, where a list is wanted",
+    "number": "the number {shown}",
+}
 
 
 class Absent(Wire):
@@ -26,7 +46,7 @@ class Absent(Wire):
 
 def absent(discovery: Discovery, name: str) -> Absent:
     """What is known about a name that is missing; of one that a lab made longer than is shown, the beginning."""
-    return Absent(name=name[:_LONGEST_NAME], run=run_end(discovery), near=nearest(discovery, name))
+    return Absent(name=name[:_LONGEST_NAME], run=run_end(discovery), near=_nearest(discovery, name))
 
 
 def run_end(discovery: Discovery) -> RunEnd:
@@ -67,7 +87,8 @@ def missing(found: Absent, wanted: str, *, code: str = "") -> Result:
         return result
     seen, action, line = "", f"Set `{found.name}` in your code.", ""
     if found.near is not None:
-        seen = f"There is `{found.near.name}`, {said(found.near)}: you may mean that."
+        holds = _SAYS[found.near.kind].format(count=found.near.count, shown=found.near.shown)
+        seen = f"There is `{found.near.name}`, {holds}: you may mean that."
         action, line = "Add this line:", f"{found.name} = {found.near.name}"
     return failed(
         code or f"{found.name}_missing",
@@ -78,3 +99,19 @@ def missing(found: Absent, wanted: str, *, code: str = "") -> Result:
             next=NextStep(text=action, code=line),
         ),
     )
+
+
+def _nearest(discovery: Discovery, wanted: str) -> NameFacts | None:
+    """The variable that was probably meant: of the right kind, or almost called so; None where nothing is like it."""
+    kind = _KIND.get(wanted)
+    fitting = [facts for facts in discovery.names if facts.kind == kind or (kind == "texts" and facts.kind == "text")]
+    likeness = {facts.name: _alike(facts.name, wanted) for facts in fitting}
+    best = max(fitting, key=lambda facts: likeness[facts.name], default=None)
+    if best is None or not (likeness[best.name] >= _ALIKE or (len(fitting) == 1 and kind in _ALONE)):
+        return None
+    return best
+
+
+def _alike(name: str, wanted: str) -> float:
+    plain, other = (text.lower().replace("_", "") for text in (name, wanted))
+    return difflib.SequenceMatcher(None, plain, other, autojunk=False).ratio()

@@ -54,12 +54,7 @@ def create_file(name: str, probe: ProbeChoice, into: Path) -> tuple[Path, Path]:
 
 
 def create_package(name: str, probe: ProbeChoice, into: Path) -> Path:
-    """Writes an installable package: the check, its controls, a lab, and tests.
-
-    Args:
-        name: id of the check, lower-case words with underscores.
-        probe: which kind of check.
-        into: an existing folder, or one to make.
+    """Writes an installable package: the check, its controls, a lab, and tests; arguments as of `create_file`.
 
     Returns:
         The project's folder, `grader-check-NAME` in `into`.

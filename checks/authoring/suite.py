@@ -150,21 +150,18 @@ def answers(report: Report, group: str) -> Property:
 def within_limits(report: Report) -> Property:
     """Results have the form that a verdict can carry."""
     bad = [(one.name, f"{one.code}: {problem}") for one in report.happened for problem in one.limits]
-    if bad:
-        return failed(
-            "limits", kinds(bad), "Use passed(), failed() and undecided(); keep details small, plain and finite."
-        )
-    codes = sorted({one.code for one in report.happened if one.code})
-    return passed("limits", f"feedback, details, scores and codes have their form; {len(codes)} codes were seen")
+    codes = {one.code for one in report.happened if one.code}
+    good = f"feedback, details, scores and codes have their form; {len(codes)} codes were seen"
+    todo = "Use passed(), failed() and undecided(); keep details small, plain and finite."
+    return failed("limits", kinds(bad), todo) if bad else passed("limits", good)
 
 
 def can_be_acted_on(report: Report) -> Property:
     """What did not pass says what to do, and no feedback is longer than is read."""
     bad = [(one.name, f"{one.code} {lack}") for one in report.happened for lack in one.lacks]
-    if bad:
-        todo = "Add next=…, and seen=… and wanted=… where they help: pages and exports show each part."
-        return advice("feedback", kinds(bad), todo)
-    return passed("feedback", f"what did not pass says what to do next; at most {MOST_WORDS} words")
+    good = f"what did not pass says what to do next; at most {MOST_WORDS} words"
+    todo = "Add next=…, and seen=… and wanted=… where they help: pages and exports show each part."
+    return advice("feedback", kinds(bad), todo) if bad else passed("feedback", good)
 
 
 def declared(target: Target, report: Report) -> Property:

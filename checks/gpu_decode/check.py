@@ -46,7 +46,7 @@ def gpu_decode(
         fused: Whether the decoder has to cut out the window itself: decoders.image_random_crop, image_crop or
             image_slice.
     """
-    decoders = [operator for operator in graph.operators if is_decoder(operator.name)]
+    decoders = [operator for operator in graph.operators if row_of(operator.name).role == "decoder"]
     use, flag = _watched(measurement)
     figures = {"samples", "sm_percent", "jpg_percent"}
     seen = use.model_dump(include=figures) | {"flag": flag} if use is not None else None
@@ -93,11 +93,6 @@ def gpu_decode(
         )
     good = f'{_told(first)} decodes on the GPU (device="{first.device}").'
     return passed(good, seen=_corroborated(use, rehearsal=run.device != "cuda"), details=details)
-
-
-def is_decoder(name: str) -> bool:
-    """Whether an operator decodes images, by its schema name; such as `decoders__ImageRandomCrop`."""
-    return row_of(name).role == "decoder"
 
 
 def _told(decoder: OperatorFacts) -> str:

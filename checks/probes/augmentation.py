@@ -105,11 +105,16 @@ def _images(run: Any) -> Any:
     return None
 
 
+def _planes(sample: Any) -> Any:
+    """The sample as [channel, height, width]."""
+    return sample if sample.shape[0] <= 4 else sample.transpose(2, 0, 1)
+
+
 def _pooled(sample: Any) -> Any:
     """Means of 8 x 8 parts of each channel: the same for two decodes of one file by different hardware."""
     import numpy as np
 
-    planes = sample if sample.shape[0] <= 4 else np.moveaxis(sample, 2, 0)
+    planes = _planes(sample)
     height, width = (side // 8 * 8 for side in planes.shape[1:])
     if not height or not width:
         return np.asarray(planes, dtype=np.float64).reshape(-1)
@@ -137,16 +142,19 @@ def _distinct(pooled: Any, far: Any) -> Any:
 
 def _measured(samples: Any, pooled: Any) -> Any:
     """What the samples of one build looked like; positions and levels in grey levels of the image that went in."""
+    import numpy as np
+
     starts = [sum(COUNTS[:place]) for place in range(len(COUNTS) + 1)]
     across, down, plain, black, white = (samples[a:b] for a, b in itertools.pairwise(starts))
     grey = [_grey(part) for part in (across, down, black, white)]
-    known = [_level(plane) for plane in grey[2] + grey[3]]
+    known = [float(np.median(plane)) for plane in grey[2] + grey[3]]
     low, high = min(known), max(known)
     far = _apart(high - low)
     return {
         "span": high - low,
         "distinct": [_distinct(pooled[a:b], far) for a, b in itertools.pairwise(starts[:4])],
-        "distinct_per_batch": _per_batch(pooled, far),
+        # Of each whole batch of one of the ramps.
+        "distinct_per_batch": [_distinct(pooled[at : at + BATCH], far) for at in range(0, starts[2], BATCH)],
         "across": [_ends(sample, 1, low, high) for sample in grey[0]],
         "down": [_ends(sample, 0, low, high) for sample in grey[1]],
         "turned": [_ends(sample, 0, low, high)[1] for sample in grey[0]],
@@ -155,29 +163,15 @@ def _measured(samples: Any, pooled: Any) -> Any:
     }
 
 
-def _per_batch(pooled: Any, far: Any) -> Any:
-    """How many different samples each whole batch of one image holds."""
-    ramps = sum(COUNTS[:2])
-    return [_distinct(pooled[start : start + BATCH], far) for start in range(0, ramps, BATCH)]
-
-
 def _grey(samples: Any) -> Any:
     """Each sample as one plane [height, width]: its channels are equal but for their normalisation."""
     import numpy as np
 
-    planes = []
-    for sample in samples:
-        axis = 0 if sample.shape[0] <= 4 else 2
-        step = max(1, min(side for place, side in enumerate(sample.shape) if place != axis) // 64)
-        few = sample[:, ::step, ::step] if axis == 0 else sample[::step, ::step]
-        planes.append(np.asarray(few, dtype=np.float64).mean(axis=axis))
-    return planes
-
-
-def _level(plane: Any) -> float:
-    import numpy as np
-
-    return float(np.median(plane))
+    grey = []
+    for planes in map(_planes, samples):
+        step = max(1, min(planes.shape[1:]) // 64)
+        grey.append(np.asarray(planes[:, ::step, ::step], dtype=np.float64).mean(axis=0))
+    return grey
 
 
 def _ends(plane: Any, axis: int, low: float, high: float) -> list[float]:
@@ -197,8 +191,7 @@ def _colour(sample: Any, low: Any, high: Any) -> Any:
     """The middle value of each channel, in shares of the span from black to white: what it is worth is not known."""
     import numpy as np
 
-    axis = 0 if sample.shape[0] <= 4 else 2
-    planes = np.moveaxis(sample, axis, 0)[:, ::3, ::3].astype(np.float64)
+    planes = _planes(sample)[:, ::3, ::3].astype(np.float64)
     span = abs(high - low) or 1.0
     return [round(255.0 * float(np.median(plane)) / span, 2) for plane in planes[:4]]
 
@@ -207,7 +200,6 @@ def _filled(sample: Any) -> Any:
     """Share of the sample that has not its middle colour, such as corners that a rotation left empty."""
     import numpy as np
 
-    axis = 0 if sample.shape[0] <= 4 else 2
-    plane = (sample[:, ::3, ::3] if axis == 0 else sample[::3, ::3]).astype(np.float64).mean(axis=axis)
+    plane = _planes(sample)[:, ::3, ::3].astype(np.float64).mean(axis=0)
     spread = float(np.abs(plane).max()) or 1.0
     return round(float((np.abs(plane - np.median(plane)) > 0.02 * spread + 1e-3).mean()), 3)

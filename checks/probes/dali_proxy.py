@@ -46,7 +46,7 @@ def probe(context: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"imported": proxy is not None, "servers": [], "loader": None, "batch": None}
     if proxy is None:
         return found
-    servers = _servers(context, proxy)
+    servers = [(name, value) for name, value in context.names.items() if issubclass(type(value), proxy.DALIServer)]
     found["servers"] = [_server_facts(context, name, server) for name, server in servers][:8]
     chosen = _loader(context, proxy, [server for _, server in servers])
     if chosen is None:
@@ -63,10 +63,6 @@ def probe(context: Any) -> dict[str, Any]:
     found["servers"] = [_server_facts(context, *pair) for pair in ((own, server), *others)][:8]
     found["batch"] = _draw(context, loader, server, kind)
     return found
-
-
-def _servers(context: Any, proxy: Any) -> Any:
-    return [(name, value) for name, value in list(context.names.items()) if issubclass(type(value), proxy.DALIServer)]
 
 
 def _server_facts(context: Any, name: Any, server: Any) -> Any:

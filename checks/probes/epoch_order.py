@@ -48,7 +48,10 @@ def _observed(context: Any, graph: Any, files: Any, *, first: bool) -> Any:
         "reader_name": str(graph.facts.get("reader_name") or ""),
         "iterator_type": str(graph.facts.get("iterator_type") or ""),
         "declared_batch_size": graph.batch_size,
-        "readers": [_plain(reader) for reader in graph.readers[:8]],
+        "readers": [
+            {key: value for key, value in reader.items() if isinstance(value, (bool, int, str))}
+            for reader in graph.readers[:8]
+        ],
         "lines": lines[:8],
         "problem": "",
         "streams": [],
@@ -67,10 +70,6 @@ def _observed(context: Any, graph: Any, files: Any, *, first: bool) -> Any:
             raise
         facts["problem"] = f"{type(problem).__name__}: {problem}"[:500]
     return facts
-
-
-def _plain(reader: Any) -> Any:
-    return {key: value for key, value in reader.items() if isinstance(value, (bool, int, str))}
 
 
 def _shard_of(graph: Any) -> Any:

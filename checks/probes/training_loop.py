@@ -53,8 +53,8 @@ def probe(context: Any) -> dict[str, Any]:
     }
     chosen = _model(context, torch)
     if chosen is not None:
-        found["model"] = _model_facts(context, torch, *chosen)
-        found["step"] = _step(context, torch, chosen[1])
+        found["model"], module = chosen
+        found["step"] = _step(context, torch, module)
     return found
 
 
@@ -140,30 +140,21 @@ def _tensors(context: Any, torch: Any, names: Any) -> Any:
 
 
 def _model(context: Any, torch: Any) -> Any:
-    """(name, module) with parameters: trained ones first, then names that speak of a model, then later ones."""
+    """(facts, module) of one with parameters: trained ones first, then names that speak of a model, then later ones."""
     if torch is None:
         return None
     found = []
     for place, (name, value) in enumerate(list(context.names.items())):
         if not issubclass(type(value), torch.nn.Module) or name.startswith("_"):
             continue
-        try:
-            size = sum(parameter.numel() for parameter in value.parameters())
-        except _ERRORS:
-            continue
-        if size and not type(value).__name__.endswith("Loss"):
+        facts = _model_facts(context, torch, name, value)
+        if facts["parameters"] and not type(value).__name__.endswith("Loss"):
+            trained = (
+                facts["updates"] > 3 or facts["optimizer_steps"] > 0
+            )  # an initialisation writes three times at most
             hinted = any(hint in name.lower() for hint in ("model", "net", "classifier"))
-            found.append((_was_trained(context, torch, value), hinted, place, name, value))
-    if not found:
-        return None
-    _, _, _, name, value = max(found, key=lambda entry: entry[:3])
-    return name, value
-
-
-def _was_trained(context: Any, torch: Any, model: Any) -> bool:
-    """Whether a parameter was written more often than its initialisation takes, or an optimizer counted steps."""
-    facts = _model_facts(context, torch, "", model)
-    return bool(facts["updates"] > 3 or facts["optimizer_steps"] > 0)
+            found.append((trained, hinted, place, facts, value))
+    return max(found, key=lambda entry: entry[:3])[3:] if found else None
 
 
 def _uses_fused(context: Any, torch: Any) -> bool:
@@ -181,10 +172,10 @@ def _model_facts(context: Any, torch: Any, name: Any, model: Any) -> Any:
     facts = {"name": name[:100], "type": type(model).__name__[:100], "training": None, "device": "", "parameters": 0}
     facts |= {"updates": 0, "with_gradient": 0, "optimizer_steps": 0, "uncounted": False}
     try:
-        facts["uncounted"] = _uses_fused(context, torch)
         parameters = list(model.parameters())
-        facts["training"] = model.training is True
         facts["parameters"] = sum(parameter.numel() for parameter in parameters)
+        facts["uncounted"] = _uses_fused(context, torch)
+        facts["training"] = model.training is True
         facts["device"] = context.text(parameters[0].device, 40)
         own = {id(parameter) for parameter in parameters}
         facts["updates"] = max(int(parameter._version) for parameter in parameters)  # noqa: SLF001
@@ -255,11 +246,8 @@ def _shapes(context: Any, torch: Any, model: Any) -> Any:
         value = context.names.get(name)
         if issubclass(type(value), torch.Tensor) and value.ndim == 4:
             shapes.append([int(side) for side in value.shape[1:]])
-    channels = 3
-    for layer in model.modules():
-        if issubclass(type(layer), torch.nn.Conv2d):
-            channels = int(layer.in_channels)
-            break
+    convolutions = (layer for layer in model.modules() if issubclass(type(layer), torch.nn.Conv2d))
+    channels = next((int(layer.in_channels) for layer in convolutions), 3)
     shapes += [[channels, side, side] for side in (_SIDE, 224, 32)]
     seen = []
     for shape in shapes:

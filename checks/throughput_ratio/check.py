@@ -10,9 +10,8 @@ from checks.observations.context import Context, context_of
 from checks.silent_advice import AboutRates
 from checks.stopped import run_end
 from checks.throughput_ratio.advice import advice_on, how_timed
-from checks.throughput_ratio.by_content import not_delivered, not_run, softened
+from checks.throughput_ratio.by_content import not_delivered, not_run, softened, unseen
 from checks.throughput_ratio.causes import Cause, likely_causes
-from checks.throughput_ratio.gpu_decoding import unseen
 from grader_service.measure.sequential_test import allow_for_host, replay
 from grader_service.model.evidence import Need
 from grader_service.model.feedback import Advice

@@ -13,7 +13,6 @@ import pytest
 from checks import dali_operators
 from checks.dali_operators import OPERATORS, Row, row_of
 from checks.fair_baseline.transforms import _STEPS, differences
-from checks.gpu_decode.check import is_decoder
 from checks.placement_table.stages import _MEANINGS, stage_of
 from sandbox.guest.graph import edit, operators
 from sandbox.guest.graph.edit import GraphRefused
@@ -142,4 +141,4 @@ def test_another_decoder_and_another_container_are_one_row_each(added):
     edit.check(graph)
     assert edit.repoint(graph, ["a.jpg"], [0]) == ["readers.tar replaced by readers.file on 1 held-out images"]
     assert graph.operators[0].name == "readers__File"
-    assert is_decoder("decoders__Quick")
+    assert row_of("decoders__Quick").role == "decoder"
