@@ -70,8 +70,8 @@ corpus: setup
 	@$(BIN)/python -m tests.corpus && $(BIN)/python -m pytest -n auto --dist load tests/corpus/test_defences.py
 
 pages: setup
-	@$(BIN)/python -m checks.diagnosis.table > docs/diagnosis.md
-	@$(BIN)/python -m checks.reference > docs/checks.md
+	@$(BIN)/python bench/diagnosis_page.py > docs/diagnosis.md
+	@$(BIN)/python bench/checks_page.py > docs/checks.md
 	@$(BIN)/python -m tests.corpus.table > docs/corpus.md
 
 schemas: setup

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from checks.reference import page
+from bench.checks_page import page
 from checks.registry import Registry
 from grader_service.cli.schema import Document, schema_text
 from grader_service.settings import Settings

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.checks_page import page
 from checks import codes
 from checks.api import Check
 from checks.codes import COMMON, outcomes_of
 from checks.not_carried import no_dali, not_carried
 from checks.own_codes import answers_of
 from checks.probing import read_probe
-from checks.reference import page
 from grader_service.judging.process import JudgeProcess
 from grader_service.model.evidence import Ending, ProbeSite
 from grader_service.model.verdict import NOT_REACHED, Outcome

@@ -11,7 +11,8 @@ from re import _parser as parser
 import pytest
 from pydantic import ValidationError
 
-from checks.diagnosis import diagnose, table
+from bench import diagnosis_page
+from checks.diagnosis import diagnose
 from checks.diagnosis.rows import ORDERS, SILENT, Row, all_rows, compiled, exception_rows
 from grader_service.model.discovery import LearnerException
 from tests.conftest import missing
@@ -36,9 +37,9 @@ def test_there_are_rows_enough():
 
 
 def test_the_documented_table_is_current():
-    """`python -m checks.diagnosis.table > docs/diagnosis.md` was run after the last change."""
+    """`python bench/diagnosis_page.py > docs/diagnosis.md` was run after the last change."""
     page = (ROOT / "docs" / "diagnosis.md").read_text("utf-8")
-    assert page == table.text()
+    assert page == diagnosis_page.text()
     assert all(f"| `{row.id}` |" in page for row in all_rows())
 
 

@@ -1,8 +1,11 @@
-"""The table of diagnoses for people: `python -m checks.diagnosis.table > docs/diagnosis.md`."""
+"""The table of diagnoses for people: `python bench/diagnosis_page.py > docs/diagnosis.md`."""
 
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from checks.diagnosis.rows import FAMILIES, SILENT, Row, all_rows
 
@@ -31,7 +34,7 @@ explains a measured rate is said by the check of the ratio (`checks/throughput_r
 Rows are data: `checks/diagnosis/rows/*.toml`. To add one, write it there, then a snippet that really raises it in
 `tests/checks/diagnosis/snippets/`, and run
 
-    python -m checks.diagnosis.table > docs/diagnosis.md
+    python bench/diagnosis_page.py > docs/diagnosis.md
 
 A row may ask for the exception's type (`exceptions`), a text in the message (`contains`), a regular expression on it
 (`pattern`, whose named groups may stand in `cause` and `remedy`), the learner's own line (`source`) and the DALI
