@@ -51,7 +51,6 @@ def adopt(store: Store, entries: Iterable[Answer | Erased], actor: str) -> Adopt
     Args:
         store: restored from a backup, while nobody else works on it.
         entries: those after the backup began, in the order of time.
-        actor: who does it, for the audit trail.
 
     Raises:
         StoreUnavailable: the database failed.

@@ -58,8 +58,6 @@ class Journal:
     """Writes entries, one file for all answers that are sent together.
 
     Args:
-        place: where backups lie.
-        store: with the answers.
         signer: whose public keys each entry names.
     """
 
@@ -134,7 +132,6 @@ def entries(place: Place, since: float) -> Iterator[Answer | Erased]:
     """What happened after a moment, in the order of time.
 
     Args:
-        place: where backups lie.
         since: seconds since 1970, by the database's clock.
 
     Raises:
@@ -176,7 +173,6 @@ def forget(place: Place, before: float) -> None:
     """Removes entries that no backup needs any more.
 
     Args:
-        place: where backups lie.
         before: when the oldest one that is kept was begun.
 
     Raises:

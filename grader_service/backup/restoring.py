@@ -61,11 +61,7 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
     """Restores a backup. Workers are started afterwards.
 
     Args:
-        place: where backups lie.
-        manifest: of the backup.
-        where: into what.
         replace: delete what the database holds; else one that holds anything is refused.
-        progress: is told each stage.
 
     Raises:
         UsageError: the database is in use or not empty.

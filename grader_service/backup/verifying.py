@@ -28,7 +28,6 @@ def check(store: Store, keys: Iterable[str]) -> Checked:
     """Checks all of them.
 
     Args:
-        store: with the verdicts.
         keys: public keys that may have signed them, hexadecimal.
 
     Raises:

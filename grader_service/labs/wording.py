@@ -34,7 +34,6 @@ def mistakes_of(error: ValidationError, schema: Schema, document: Document, base
 
     Args:
         error: of validating the part of the document at `base`.
-        schema: of the model that was asked.
         document: the whole document.
         base: where the validated part stands in it.
     """

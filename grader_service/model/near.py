@@ -21,7 +21,6 @@ def instead(word: str, known: Collection[str], called: str) -> str:
     """The end of a message that says that a word is no known id: what may have been meant, and all that there are.
 
     Args:
-        word: as it was given.
         known: ids in the order in which they are listed.
         called: what they are, such as `labs`.
     """

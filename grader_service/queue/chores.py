@@ -40,9 +40,6 @@ def common_chores(settings: Settings, store: Store, app: Celery, readiness: Read
     """Expired leases and lost wake-ups.
 
     Args:
-        settings: of the service.
-        store: where runs wait.
-        app: with the broker.
         readiness: looked before; where the broker is away, nobody waits for it again in the same round, which would
             make the worker seem silent.
     """
@@ -56,12 +53,7 @@ def common_chores(settings: Settings, store: Store, app: Celery, readiness: Read
 
 
 def judges_chores(relay: OutboxRelay, readiness: Readiness) -> list[tuple[str, Chore]]:
-    """Chores of a worker that judges: it sends answers that are still unsent.
-
-    Args:
-        relay: sends them.
-        readiness: looked before, as above.
-    """
+    """Chores of a worker that judges: it sends answers that are still unsent."""
     return [("deliver", _with(RESULTS, readiness, relay.deliver_all))]
 
 

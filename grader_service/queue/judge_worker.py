@@ -62,9 +62,6 @@ _SENDING_S = 2.0
 def judge_worker(settings: Settings, *, children: int = 1) -> int:
     """Works until a signal ends it.
 
-    Args:
-        children: judging processes.
-
     Raises:
         ConfigurationError: a lab, plugin or setting is wrong.
     """

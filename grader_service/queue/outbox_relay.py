@@ -33,7 +33,6 @@ class OutboxRelay:
     """Sends answers.
 
     Args:
-        store: with the answers.
         app: of `make_answers_app`.
         most_unread: answers that may lie in one queue; further ones wait in the database.
         journal: keeps each answer before it is sent.

@@ -69,7 +69,6 @@ class PlatformUsers:
         """Lets a platform in, with a password that is kept nowhere and returned here; None for the one without a name.
 
         Args:
-            name: of the platform.
             queues: further names that it owns, such as that of its queue for answers.
 
         Raises:

@@ -34,11 +34,7 @@ def require_answer(redis: "Redis", name: str = BROKER) -> None:
 
 
 def fullness(servers: Mapping[str, "Redis"]) -> dict[str, float]:
-    """How much of its `maxmemory` each one uses; those without such a limit, and those that do not answer, are absent.
-
-    Args:
-        servers: by their names.
-    """
+    """How much of its `maxmemory` each one uses; those without a limit, or an answer, are absent."""
     found = {}
     for name, redis in servers.items():
         try:
@@ -80,10 +76,6 @@ def unsafe(redis: "Redis") -> list[str]:
 
 def require_safe(servers: Mapping[str, "Redis"], *, production: bool) -> list[str]:
     """Refuses an unsafe Redis in production, and returns what to warn of elsewhere.
-
-    Args:
-        servers: by their names.
-        production: whether to refuse.
 
     Raises:
         ConfigurationError: in production, with everything that is wrong.

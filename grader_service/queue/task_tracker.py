@@ -10,11 +10,7 @@ from celery import signals
 
 
 class TaskTracker:
-    """A flag and a count for each child, in memory that they share with their parent.
-
-    Args:
-        children: processes that work at the same time.
-    """
+    """A flag and a count for each child, in memory that they share with their parent."""
 
     def __init__(self, children: int) -> None:
         self.children = children

@@ -56,9 +56,7 @@ def judge_chunk(deps: BulkDeps, stopped: Callable[[], bool] = lambda: False, *, 
     """Judges the items that should come next; returns how many, or None when nothing waits.
 
     Args:
-        deps: to work with.
         stopped: asked between two items; what was not begun is then given back.
-        size: of a chunk.
 
     Raises:
         StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.

@@ -55,8 +55,6 @@ def diff_of(
     """The diff of a batch.
 
     Args:
-        batch: which one.
-        progress: how far it is.
         changes: its submissions, each once; read one at a time.
         movers: so many of the biggest movers are named.
         chosen: only submissions of this filter are counted, and of their steps and checks only those that it names.

@@ -92,7 +92,6 @@ def lost_a_decision(change: Change, chosen: Filter | None = None) -> bool:
     Not where the change is outdated: `apply` would leave aside what the run costs.
 
     Args:
-        change: one submission of a batch.
         chosen: only the checks that it names are looked at.
     """
     if change.level is not Level.JUDGE or change.new is None or change.outdated:

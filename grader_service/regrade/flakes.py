@@ -56,11 +56,7 @@ class _Counts:
 
 
 class FlakeTally:
-    """Counts over submissions that come one by one; keeps eight bytes a measured value, and bounded lists.
-
-    Args:
-        repeats: repetitions that the batch asked for.
-    """
+    """Counts over submissions that come one by one; keeps eight bytes a measured value, and bounded lists."""
 
     def __init__(self, repeats: int) -> None:
         self._repeats = repeats

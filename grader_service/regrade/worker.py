@@ -36,10 +36,6 @@ _AGAIN_S = 1.0
 def regrade_worker(settings: Settings, *, judges: int) -> int:
     """Works until SIGTERM or SIGINT; what is begun is finished, the rest is given back.
 
-    Args:
-        settings: of the service.
-        judges: processes that judge.
-
     Raises:
         ConfigurationError: a lab, plugin or setting is wrong.
     """

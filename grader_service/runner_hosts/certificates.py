@@ -53,8 +53,6 @@ def accepting(certificate: Path, key: Path, known: Iterable[Path], routes: Seque
     """For the end that is connected to: it takes who has the key of a known certificate, and nobody else.
 
     Args:
-        certificate: of this end.
-        key: of this end.
         known: certificates of the others.
         routes: what may be asked for, by ALPN.
 

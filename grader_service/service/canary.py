@@ -19,12 +19,8 @@ class Canary:
     """Tries one device, with growing patience. Use it while no run is open there: what is in quarantine gets none.
 
     Args:
-        store: knows the device.
-        device_id: of the GPU.
-        monitor: watches it.
         grade: executes a submission of ours on it; raises a `GraderError` when what came is not as expected.
         first_s: from a quarantine to its first canary; doubled by each failure and each relapse.
-        owner: the runner.
         patience_s: how long memory and processes of others may take to go.
     """
 

@@ -61,8 +61,6 @@ def grade_canary(runner: SandboxRunner, device: Device, gpu: Gpu | None, state_d
     """Executes the submission as any other one, its graph in the clean room included. Keeps nothing.
 
     Args:
-        runner: where pods run.
-        device: `cuda`, or `cpu` for a rehearsal.
         gpu: that pods have; None in a rehearsal.
         state_dir: where the submission lies meanwhile.
 

@@ -21,8 +21,6 @@ class Collector:
     """Looks through one of the artifact store's 256 folders after another; every `EVERY_S`, through all in a day.
 
     Args:
-        store: with the references.
-        artifacts: what is looked through.
         days: for how long a submission's artifact is kept; 0 for ever.
     """
 

@@ -18,7 +18,6 @@ def with_decisions(judged: Iterable[Judged], reviews: Reviews) -> list[Judged]:
     About what a second opinion left to a person it holds also where the check itself passed it.
 
     Args:
-        judged: what checks answered.
         reviews: what was decided; gets what is to be shown to a person.
     """
     return [one if one.seen is None else _reviewed(one, one.seen, reviews) for one in judged]

@@ -20,10 +20,7 @@ def evidence_of_duplicate(
     measurement plan must be those of today: a rate of another host class, or of another plan, is not this run's.
 
     Args:
-        store: where evidence is kept.
         runs: ids, as `store.duplicates` finds them.
-        lab: by which the submission is graded.
-        sandbox: in which the run would be executed.
         device: `cuda` or `cpu`.
         gpu: on which; None for a rehearsal.
 

@@ -94,7 +94,6 @@ def receive_all(deps: IntakeDeps, messages: Sequence[tuple[object, str | None]],
     Limits and conflicts are looked at before anything is fetched or stored, and again when the messages are accepted.
 
     Args:
-        deps: what to work with.
         messages: (body, task id): the argument `submission`, of any form, and the Celery task whose result shall be
             the verdict.
         purpose: from the queue on which they came.

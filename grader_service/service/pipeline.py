@@ -78,9 +78,6 @@ def grade(
 
     Args:
         submission: which steps, and what the verdict says about it.
-        artifact: the bytes as sent.
-        deps: what it is done with.
-        progress: hears about stages and blocks.
         afterwards: see `run.execution.execute`.
 
     Raises:
@@ -132,11 +129,7 @@ def preflight(
     """Runs a submission once on the CPU and looks at what it leaves behind; nothing is measured or kept.
 
     Args:
-        artifact: the bytes as sent.
         lab: with its checks' parameters validated.
-        registry: with its checks.
-        runner: where pods run.
-        progress: hears about stages.
         afterwards: ends pods and removes what the run leaves, once it is closed; None to do so before the answer.
 
     Raises:

@@ -10,8 +10,6 @@ def unfit(wanted: Placement, gpu: Gpu, cpus: int) -> str | None:
     """Why runs of a lab must not go to this device; None when they may.
 
     Args:
-        wanted: what the lab asks for.
-        gpu: the worker's GPU.
         cpus: cores that the worker may use.
     """
     if wanted.gpu_models and not any(_names(part.casefold(), gpu) for part in wanted.gpu_models):

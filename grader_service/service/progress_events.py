@@ -40,7 +40,6 @@ class RunEvents:
     """Implements `Progress` for one try of a run.
 
     Args:
-        claim: of the run.
         send: takes events, which may be lost; it raises nothing, and returns at once.
         clock: seconds that never go back.
     """

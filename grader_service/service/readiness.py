@@ -74,8 +74,6 @@ def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe
     """The device's steward has not taken it out of service.
 
     Args:
-        store: knows the device.
-        device_id: of the runner.
         canary: whether the runner tries by itself to put it back.
     """
 
@@ -94,8 +92,6 @@ class Readiness:
     """The word of one worker, said anew at each look.
 
     Args:
-        identity: who speaks.
-        store: where it is said.
         state_dir: folder of the files that health checks read.
         files: their names.
         probes: looked at in this order.

@@ -49,8 +49,6 @@ class Retention:
     """Removes at each look what is older than it is kept.
 
     Args:
-        store: with everything.
-        keeping: for how long.
         clock: seconds that never go back.
         at_once: rows in one transaction.
     """

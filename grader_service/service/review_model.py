@@ -157,7 +157,6 @@ class ReviewModel:
     """Asks one model; any number of threads may use it.
 
     Args:
-        address: of the model.
         clock: seconds that never go back.
     """
 

@@ -32,8 +32,6 @@ def plan_run(
     Args:
         lab: with its checks' parameters validated.
         step_ids: of the steps to grade; all of the lab's if empty.
-        registry: with the lab's checks.
-        probes: where the probes of checks are found.
         preflight: the run shall only look.
 
     Raises:

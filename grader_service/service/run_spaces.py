@@ -56,8 +56,6 @@ class RunSpaceProbe:
     A run in hand shows by itself that it could be begun, and is measured: nothing is tried out beside it.
 
     Args:
-        sandbox: of the runner.
-        state_dir: its state folder.
         word: what was found last, by the runner or its child.
         idle: whether no run is in hand.
         every_s: seconds between two looks while all is well.

@@ -98,7 +98,6 @@ def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -
     """Executes the run that should come next.
 
     Args:
-        deps: what to work with.
         afterwards: removes what the run leaves on this host, once it is closed; it raises nothing. None to remove it
             before the run is stored, and say it when that fails.
 

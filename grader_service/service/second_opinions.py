@@ -49,9 +49,6 @@ class SecondOpinions:
         """The same results, as the model's opinion moves them; call it outside of transactions.
 
         Args:
-            submission_id: of the submission that was judged.
-            run_id: of its run.
-            judged: what checks answered.
             decided: subjects about which a person decided, see `subject_of`: no opinion is wanted on these.
 
         Raises:

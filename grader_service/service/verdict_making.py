@@ -44,12 +44,8 @@ def verdict_on(
     """The verdict on what a run left behind.
 
     Args:
-        submission: that was run.
-        lab: to judge by.
-        run_id: of the run.
         kind: of the document, as the store keeps it.
         document: `Evidence`, or a `Rejection`, as JSON.
-        registry: with the lab's checks.
         judging: where checks judge; in this process if absent.
         reviews: what people decided about this submission; gets what is to be shown to one.
         opinions: asks a model for second opinions, where one is set up.
@@ -125,10 +121,7 @@ def cancelled(
     It needs no check, nor the lab, which may be the reason for it: one that is installed no more, or is broken.
 
     Args:
-        submission: whose run it was.
-        run_id: of the run.
         why: in the operator's words; may be empty.
-        mode: of the verdict.
         text: of the lab that the run was accepted with; the installed one if absent.
     """
     reason = SubmissionRejected(

@@ -129,7 +129,6 @@ def rotate(folder: Path, data: bytes | None = None) -> tuple[str, str]:
     """Puts another key in the place of the one that signs; returns both public keys, the old one first.
 
     Args:
-        folder: of the keys.
         data: take this private key, in PEM form, in place of a new one.
 
     Raises:
@@ -148,7 +147,6 @@ def revoke(folder: Path, key: str, reason: str, since: datetime | None) -> Publi
     """Says of a key that it was stolen.
 
     Args:
-        folder: of the keys.
         key: 64 hexadecimal digits, or its id.
         reason: for everybody who reads the list.
         since: from when on nothing that is dated so is believed; None: nothing at all.

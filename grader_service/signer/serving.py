@@ -39,11 +39,7 @@ _NO_OTHERS = 0o117
 
 
 class RequestHandler:
-    """Answers requests.
-
-    Args:
-        signer: with the key.
-    """
+    """Answers requests."""
 
     def __init__(self, signer: FolderSigner) -> None:
         self._signer = signer
@@ -106,7 +102,6 @@ def serve(signer: FolderSigner, path: Path) -> None:
     """Answers until a signal ends it.
 
     Args:
-        signer: with the key.
         path: of the socket, for this process's user and group.
 
     Raises:

@@ -150,7 +150,6 @@ def doubt(document: Mapping[str, Any], signer: str, keys: KeyList) -> str | None
     Args:
         document: of a verdict, or a note of an erasure.
         signer: the public key that signed it; see `signed_by`.
-        keys: of the service.
 
     Returns:
         The end of a sentence about the key; None where the document is believed.

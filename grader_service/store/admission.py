@@ -120,13 +120,7 @@ def foresee(store: Store, wanted: Sequence[Wanted], limits: IntakeLimits) -> lis
 
 
 class Door:
-    """Decides on submissions that came together, by what is stored and what came before in the same company.
-
-    Args:
-        connection: of the transaction in which they are looked at.
-        wanted: all of them.
-        limits: what is taken.
-    """
+    """Decides on submissions that came together, by what is stored and what came before in the same company."""
 
     def __init__(self, connection: Connection, wanted: Sequence[Wanted], limits: IntakeLimits) -> None:
         self._first = {

@@ -28,10 +28,7 @@ def cancel(store: Store, named: Named, reason: str, actor: str) -> int:
     """Cancels a run that is named, or what is unfinished of a submission; returns how many runs.
 
     Args:
-        store: where they are.
-        named: which.
         reason: why, in words that the learner will read; may be empty.
-        actor: who does it.
 
     Raises:
         UsageError: the reason is too long.

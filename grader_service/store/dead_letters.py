@@ -56,11 +56,9 @@ def keep(store: Store, raw: bytes, queue: str, task_id: str | None, reason: str)
     """Keeps a message; the same one is kept once.
 
     Args:
-        store: where.
         raw: as it lay on the queue.
         queue: `live` or `regrade`.
         task_id: of its task, where that could be read.
-        reason: why it could not be handled.
 
     Raises:
         StoreUnavailable: it was not kept.
@@ -123,9 +121,6 @@ def remove(store: Store, found: DeadLetter, actor: str, done: str) -> bool:
     """Takes one away, and says so in the audit trail; False where it came again meanwhile, and stays.
 
     Args:
-        store: where it is.
-        found: which.
-        actor: who does it.
         done: what became of it: `posted` or `removed`.
     """
     with store.transaction() as connection:

@@ -160,11 +160,6 @@ def change_state(
     """Changes the state of a device, and says so in the audit trail; False where there is none like it.
 
     Args:
-        connection: of a transaction.
-        device_id: of the device.
-        state: the new one.
-        reason: why it is in that state.
-        actor: who does it.
         where: what must hold of it besides.
         told: why, for the audit trail; the reason if absent.
         changes: other columns.

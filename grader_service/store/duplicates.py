@@ -24,7 +24,6 @@ def measured_duplicates(store: Store, claim: Claim, *, days: float) -> list[str]
     failure is worth another run.
 
     Args:
-        store: where runs are kept.
         claim: on the run that might be a duplicate.
         days: the oldest that count.
 

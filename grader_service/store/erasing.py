@@ -97,9 +97,7 @@ def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str
     nothing of it any more. Artifacts go when the collector sees that nobody refers to them.
 
     Args:
-        store: where it is.
         learner: their id, as the platform sends it. Ids that are stored as the same (`neutralise`) are of one learner.
-        actor: who does it, for the audit trail.
         noted: makes the note, signed JSON.
 
     Returns:

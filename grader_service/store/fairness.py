@@ -170,8 +170,6 @@ def stand_behind(connection: Connection, run_id: str, fence: int, *, served: boo
     waits for ours once ours has changed; had we not asked for the waiting rows before, each would wait for the other.
 
     Args:
-        connection: of the transaction.
-        run_id: of the run that ends.
         fence: of the claim on it; where that does not hold any more, nothing changes.
         served: whether something came of it, so that its learner goes to the end of the line.
     """
@@ -239,10 +237,8 @@ def set_weight(store: Store, cohort: str, weight: float, actor: str) -> None:
     """Gives a cohort a larger or a smaller share of the devices, in both queues, from now on.
 
     Args:
-        store: where it is kept.
         cohort: empty for submissions without one.
         weight: its share, in terms of that of a cohort that weighs 1.
-        actor: who does it.
 
     Raises:
         UsageError: no weight is like that.

@@ -108,7 +108,6 @@ def submission_named(store: Store, text: str) -> str:
     """Id of the submission that a text names, itself or by one of its runs.
 
     Args:
-        store: where it was accepted.
         text: the id of a submission, the id of a run, or the beginning of ids of one submission and its runs: 4
             characters or more. An id goes before what it is the beginning of, and one of a submission before a run's.
 
@@ -124,7 +123,6 @@ def named(store: Store, text: str) -> Named:
     """The submission or the run that a text names.
 
     Args:
-        store: where it was accepted.
         text: as for `submission_named`; here the beginning of two runs of one submission names neither.
 
     Raises:
@@ -159,7 +157,6 @@ def _beginning(connection: Connection, text: str, *, each_run: bool) -> list[Nam
     """All that begin so, at most one more than are named of submissions and of runs; of a submission one run will do.
 
     Args:
-        connection: of the transaction.
         text: more than one id may begin so.
         each_run: whether a run is something else than another run of its submission, and than the submission.
     """

@@ -69,8 +69,6 @@ def claim(
     A run that failed through us where the claimer is, is left to another host while one is ready that could take it.
 
     Args:
-        store: where runs wait.
-        stage: which half of a grading.
         owner: who claims, for the audit trail; a runner is `host/device/instance`.
         lease_s: how long the claim holds unless it is renewed.
         without_labs: ids of labs whose runs are left to others.
@@ -236,10 +234,6 @@ def fail(store: Store, claim: Claim, error: str, policy: RetryPolicy, *, retryab
     """Records an infrastructure failure: the run is tried again after a delay, or dead-lettered.
 
     Args:
-        store: with the run.
-        claim: of whoever failed.
-        error: what went wrong.
-        policy: decides whether it is tried again.
         retryable: whether that can help.
 
     Returns:

@@ -38,10 +38,6 @@ def upgrade(engine: Engine, target: str = "head") -> None:
     With PostgreSQL each migration is a transaction of its own, on a connection of its own. One that does not get its
     locks is undone and tried again. With SQLite, which knows one writer, all are one transaction.
 
-    Args:
-        engine: of the database.
-        target: the version.
-
     Raises:
         StoreUnavailable: the database does not answer, or others hold what a migration must lock; what was not
             migrated is as it was before.

@@ -33,9 +33,6 @@ def one_by_one(
     """Acts on each row in a savepoint of its own.
 
     Args:
-        connection: of a transaction.
-        rows: to handle.
-        act: handles one.
         name: what to call one.
 
     Returns:

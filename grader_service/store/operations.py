@@ -53,7 +53,6 @@ def whereabouts(store: Store, named: str) -> Whereabouts:
     """Where a submission is.
 
     Args:
-        store: where it was accepted.
         named: as for `ids.submission_named`.
 
     Raises:
@@ -181,9 +180,7 @@ def try_again(connection: Connection, dead_lettered: Sequence[Row[str, str]], ac
     """Gives dead-lettered runs fresh tries, inside a transaction that holds them and their batches.
 
     Args:
-        connection: of the transaction.
         dead_lettered: id and submission of each run.
-        actor: who does it.
     """
     for first in range(0, len(dead_lettered), _AT_ONCE):
         runs = dead_lettered[first : first + _AT_ONCE]
@@ -243,14 +240,7 @@ def events_after(store: Store, last: int) -> Iterator[Happened]:
 
 
 def events_of_age(connection: Connection, last: int, age_s: float, most: int) -> list[Happened]:
-    """The first events with greater ids, in order, up to the first that is younger than this.
-
-    Args:
-        connection: of a transaction.
-        last: an id.
-        age_s: seconds.
-        most: how many at most.
-    """
+    """The first events with greater ids, in order, up to the first that is younger than this."""
     columns = (EventRow.id, EventRow.at, EventRow.kind, EventRow.actor, EventRow.run_id, EventRow.detail)
     old = (EventRow.at < db_now() - age_s).label("old")
     rows = connection.execute(select(old, *columns).where(EventRow.id > last).order_by(EventRow.id).limit(most))

@@ -42,9 +42,6 @@ def keep(store: Store, asked: Asked, document: str, actor: str, came_of_it: str)
     """Keeps an opinion, JSON; returns the one that is kept, which may be that of another judge who was faster.
 
     Args:
-        store: where.
-        asked: what it is about.
-        document: the opinion.
         actor: who asked, for the audit trail.
         came_of_it: one word, for the figures.
 

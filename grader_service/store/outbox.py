@@ -65,8 +65,6 @@ def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> lis
     They are the caller's for a moment, in which no one else gets them.
 
     Args:
-        store: to read from.
-        limit: at most so many.
         verdict_id: only answers with this verdict.
     """
     ours = [] if verdict_id is None else [OutboxRow.verdict_id == verdict_id]

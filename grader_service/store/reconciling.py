@@ -31,7 +31,6 @@ def reconcile(store: Store, asked: Mapping[str, str | None]) -> list[Arrival]:
     """Says of each submission what became of it, in the order asked for.
 
     Args:
-        store: where submissions are accepted.
         asked: ids, each with the SHA-256 of what was handed in, hexadecimal, or None.
 
     Raises:

@@ -17,7 +17,6 @@ def unreferenced(store: Store, digests: Collection[str], *, days: float = 0.0) -
     """Those of these artifacts to which nothing refers; submissions that lose theirs by it say so from now on.
 
     Args:
-        store: of the submissions.
         digests: SHA-256 each.
         days: a submission refers to its artifact for so long after it came, and for as long as it is graded, or a batch
             of re-grades that may yet run it is not ended; 0 for ever.

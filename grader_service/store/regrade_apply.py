@@ -70,12 +70,8 @@ def apply(
     """Puts the batch's verdicts in force.
 
     Args:
-        store: with the batch.
-        batch_id: of the batch.
-        actor: who does it.
         unfinished: also when some submissions have no new verdict yet; they are given up.
         notify: whose waiters get the new verdict: of submissions whose verdict says something else, of all, of none.
-        reason: why, for those who ask later.
 
     Raises:
         UsageError: the batch's state does not allow it, it is not finished, or the reason is too long.

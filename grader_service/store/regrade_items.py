@@ -39,8 +39,6 @@ def hold_batches(
     """The same for the batches of several items, in the order in which all who lock several do.
 
     Args:
-        connection: of a transaction.
-        item_ids: of the items.
         also: ids of other batches.
         read: whether others who only keep them from being paused or ended may do so too.
     """

@@ -58,9 +58,6 @@ def resume(store: Store, batch_id: str, actor: str, *, gpu_budget_s: float | Non
     """Goes on with a paused batch.
 
     Args:
-        store: with the batch.
-        batch_id: of the batch.
-        actor: who does it.
         gpu_budget_s: a new budget of GPU seconds, for the whole batch; unchanged if absent.
 
     Raises:
@@ -219,8 +216,6 @@ def locked(connection: Connection, batch_id: str, done: str, allowed: Collection
     """The batch, held until the transaction ends.
 
     Args:
-        connection: of the transaction.
-        batch_id: of the batch.
         done: what cannot be done in other states, as a participle for the message.
         allowed: states in which it can.
 

@@ -102,7 +102,6 @@ def running(connection: Connection, *, hold: bool = False) -> Sequence[str]:
     """Batches that workers may take, in the order in which they were started.
 
     Args:
-        connection: of the transaction.
         hold: until it ends, none of them is paused or ended.
     """
     statement = (

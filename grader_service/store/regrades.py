@@ -178,8 +178,6 @@ def changes(store: Store, batch_id: str, *, size: int = 500, after: str = "") ->
     """Submissions of a batch with their old and new summary, by submission id; `size` at a time are in memory.
 
     Args:
-        store: with the batch.
-        batch_id: of the batch.
         size: of a page.
         after: only submissions with greater ids.
 

@@ -28,7 +28,6 @@ def hold_blobs(connection: Connection, runs: ColumnElement[bool]) -> None:
     again waits, or has noted it by then.
 
     Args:
-        connection: of the transaction.
         runs: a condition on `RunRow`.
     """
     theirs = select(EvidenceBlobRow.sha256).join(RunRow, RunRow.run_id == EvidenceBlobRow.run_id).where(runs)

@@ -163,7 +163,6 @@ def put_in_force(
     Args:
         connection: of a transaction that holds the submission.
         verdict: signed.
-        run_id: of the run that it is on.
         seen: as `Reviews` has it.
         reviewed: whether it was made because a person decided.
     """

@@ -47,7 +47,6 @@ def open_cases(connection: Connection, verdict: Verdict, supersedes: str | None,
     """What a verdict, whose row is there, leaves to a person; it waits from when the one before left it.
 
     Args:
-        connection: of the transaction.
         verdict: in force or staged.
         supersedes: id of the verdict before it.
         seen: by subject, what the check saw; see `Reviews`.

@@ -37,8 +37,6 @@ def decided_cases(store: Store, limit: int, leaving: Collection[str] = ()) -> li
     """Those that wait for a judge, the decision that was made first coming first.
 
     Args:
-        store: with the decisions.
-        limit: at most so many.
         leaving: ids of verdicts in force that are passed over.
 
     Raises:

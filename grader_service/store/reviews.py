@@ -83,8 +83,6 @@ def open_cases(store: Store, *, lab: str | None = None, limit: int | None = 200)
     """What waits, the oldest first; reads no verdict.
 
     Args:
-        store: with the verdicts.
-        lab: only its submissions.
         limit: at most so many; None for all.
 
     Raises:
@@ -120,7 +118,6 @@ def case_view(store: Store, submission_id: str, check_id: str | None = None) -> 
     """A case with what the check saw: the open one, else the one that was opened last.
 
     Args:
-        store: with the verdicts.
         submission_id: whole; see `ids.submission_named` for beginnings.
         check_id: of the check; may be left out where one waits.
 
@@ -173,7 +170,6 @@ def decide(
         check_id: of the check; may be None where one waits.
         accepted: whether the check counts as passed, or as failed.
         reason: why; the learner reads it.
-        actor: who decides.
         subject: of the case that the person saw; None where it is not known.
 
     Raises:
@@ -254,7 +250,6 @@ def labelled(store: Store, since: float | None = None) -> Iterator[dict[str, Any
     No example names a learner, a submission, a person or a reason. Cases of which nothing was kept are left out.
 
     Args:
-        store: with the decisions.
         since: seconds since 1970; only what was decided then or later.
 
     Raises:

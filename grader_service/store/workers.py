@@ -94,8 +94,6 @@ def say(
     """A worker says that it is there, and what keeps it from working: nothing, where it is ready.
 
     Args:
-        store: where it is said.
-        identity: who speaks.
         problems: what is missing, and what mends it.
         memory: how much of its limit each Redis uses, by name.
         disk: how much is used of the file system of each of its folders, by name.
