@@ -6,9 +6,8 @@ from checks.contract import is_hidden
 from checks.probe_files import ProbeFile, ProbeFiles
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import ConfigurationError
-from grader_service.model.evidence import ProbeRef, ProbeSite
+from grader_service.model.evidence import ProbeRef, ProbeSite, ProbeTask
 from grader_service.model.lab import LabCheck, LabStep
-from grader_service.model.probe import ProbeTask
 
 
 def wanted_probes(steps: Iterable[LabStep], registry: Registry, files: ProbeFiles) -> tuple[ProbeTask, ...]:

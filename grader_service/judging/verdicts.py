@@ -9,10 +9,9 @@ from grader_service.errors import GraderError, SubmissionRejected
 from grader_service.judging import rubric
 from grader_service.judging.checks import Judgement
 from grader_service.model.base import neutralise
-from grader_service.model.evidence import Evidence, RunRecord
+from grader_service.model.evidence import Evidence, Quoted, RunRecord
 from grader_service.model.lab import LabSpec, LabStep
 from grader_service.model.preflight import Preflight
-from grader_service.model.quoted import Quoted
 from grader_service.model.run_report import RunReport
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Provenance, Status, Verdict

@@ -18,22 +18,8 @@ def neutralise(text: str) -> str:
     return _UNSAFE.sub("\ufffd", text)
 
 
-class Frozen(BaseModel):
-    """An immutable value: unknown fields, NaN and infinities are errors; types are not coerced."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-    )
-
-
 class Wire(BaseModel):
-    """A frozen value that is read from JSON, so that arrays become tuples and strings become enums."""
+    """An immutable value, read from JSON: arrays become tuples; unknown fields, NaN and infinities are errors."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -43,6 +29,12 @@ class Wire(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
     )
+
+
+class Frozen(Wire):
+    """The same, of values that we make ourselves: no type is coerced."""
+
+    model_config = ConfigDict(strict=True)
 
 
 def first_problem(error: ValidationError) -> str:

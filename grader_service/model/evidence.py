@@ -6,12 +6,14 @@ the learner's files and graph. Lists are refused at their first wrong value: a m
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from grader_service.model.base import (
+    Code,
     Count,
     Device,
     Few,
@@ -205,6 +207,14 @@ class ProbeRef(Wire):
     """Per check that asked for it, the lab's parameters."""
 
 
+@dataclass(frozen=True)
+class ProbeTask:
+    """A probe on its way into a pod, with its source."""
+
+    ref: ProbeRef
+    source: bytes
+
+
 class ProbeRecord(Wire):
     """What became of one probe."""
 
@@ -275,6 +285,27 @@ class Evidence(Wire):
     def probe(self, probe_id: str) -> ProbeRecord | None:
         """The record of the probe with this id, if the run was asked for it."""
         return next((record for record in self.probes if record.id == probe_id), None)
+
+
+class Quoted(BaseModel):
+    """What a verdict quotes of evidence; the rest of it is passed over, unread."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    run: RunRecord
+    measurement: Measurement | None = None
+
+
+class Rejection(Wire):
+    """Why a submission could not be run at all; stored in the place of evidence."""
+
+    schema_id: Literal["grader.rejection/v1"] = Field(default="grader.rejection/v1", alias="schema")
+    run_id: Identifier
+    device: Device
+    sandbox: ShortText
+    isolated: bool
+    code: Code
+    feedback: LongText
 
 
 class Need(StrEnum):

@@ -19,10 +19,18 @@ from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.size_check import require_fits
 from grader_service.model.base import Device
 from grader_service.model.discovery import Discovery
-from grader_service.model.evidence import MAX_OUTPUT, CleanRoom, Evidence, PodRecord, RunRecord, RunTask, Scan
+from grader_service.model.evidence import (
+    MAX_OUTPUT,
+    CleanRoom,
+    Evidence,
+    PodRecord,
+    ProbeTask,
+    RunRecord,
+    RunTask,
+    Scan,
+)
 from grader_service.model.lab import LabSpec
 from grader_service.model.measurement import Measurement
-from grader_service.model.probe import ProbeTask
 from grader_service.run import learner, live, scanning, trusted_pod
 from grader_service.run.dialogue import Stopped
 from grader_service.run.learner import Found

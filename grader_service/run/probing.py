@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from grader_service.model.base import LongText, Wire
-from grader_service.model.evidence import Ending, ProbeRecord, ProbeSite
-from grader_service.model.probe import ProbeTask
+from grader_service.model.evidence import Ending, ProbeRecord, ProbeSite, ProbeTask
 from grader_service.run.dialogue import Problem, Stopped, ask, parse
 from grader_service.run.learner import Found
 from grader_service.run.pod_set import PodSet

@@ -27,10 +27,9 @@ from grader_service.judging import verdicts
 from grader_service.judging.preflighting import preflight_of
 from grader_service.judging.process import JudgeProcess
 from grader_service.model.base import Device
-from grader_service.model.evidence import Evidence
+from grader_service.model.evidence import Evidence, Rejection
 from grader_service.model.lab import LabSpec
 from grader_service.model.preflight import Preflight
-from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.run.progress import Progress

@@ -7,9 +7,8 @@ from checks.registry import Registry
 from grader_service.judging.checks import needs_of
 from grader_service.judging.preflighting import images_needed, preflight_needs
 from grader_service.judging.probe_plan import wanted_probes
-from grader_service.model.evidence import RunPlan, RunTask
+from grader_service.model.evidence import ProbeTask, RunPlan, RunTask
 from grader_service.model.lab import LabRef, LabSpec, threshold_of
-from grader_service.model.probe import ProbeTask
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,8 @@ from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import read_lab
 from grader_service.measure.kept_references import KeptReferences
 from grader_service.model.base import Device
-from grader_service.model.evidence import Evidence, ProbeRef, RunPlan
+from grader_service.model.evidence import Evidence, ProbeRef, ProbeTask, Rejection, RunPlan
 from grader_service.model.lab import LabSpec
-from grader_service.model.probe import ProbeTask
-from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.retry_policy import RUNS, RetryPolicy
 from grader_service.run.execution import beginning

@@ -10,10 +10,8 @@ from grader_service.ingest.artifact import Artifact
 from grader_service.measure.kept_references import KeptReferences
 from grader_service.measure.measuring import measure, try_graph
 from grader_service.model.base import Device
-from grader_service.model.evidence import RunTask
+from grader_service.model.evidence import ProbeTask, Rejection, RunTask
 from grader_service.model.lab import LabSpec
-from grader_service.model.probe import ProbeTask
-from grader_service.model.rejection import Rejection
 from grader_service.run.execution import RunOutcome, execute
 from grader_service.run.progress import Progress
 from sandbox.api import SandboxRunner

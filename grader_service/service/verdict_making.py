@@ -14,10 +14,8 @@ from grader_service.judging.preflighting import preflight_of
 from grader_service.judging.process import EvidenceUnreadable, JudgeProcess
 from grader_service.labs.discovery import LabText
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Evidence
+from grader_service.model.evidence import Evidence, Quoted, Rejection
 from grader_service.model.lab import LabSpec, LabStep
-from grader_service.model.quoted import Quoted
-from grader_service.model.rejection import Rejection
 from grader_service.model.review import Reviews
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict

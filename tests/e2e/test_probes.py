@@ -8,8 +8,7 @@ import pytest
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.measure.measuring import measure
-from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite, RunTask
-from grader_service.model.probe import ProbeTask
+from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite, ProbeTask, RunTask
 from grader_service.run import probing
 from grader_service.run.execution import execute
 from grader_service.run.progress import Silent

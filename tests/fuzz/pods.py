@@ -11,10 +11,9 @@ from grader_service.ingest.artifact import Prepared
 from grader_service.measure import acceptance, arms, blocks, clean_room, delivery, tiers
 from grader_service.measure.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.model.discovery import GraphRef
-from grader_service.model.evidence import CleanRoom, Evidence, PodRole, ProbeRef, ProbeSite, RunRecord
+from grader_service.model.evidence import CleanRoom, Evidence, PodRole, ProbeRef, ProbeSite, ProbeTask, RunRecord
 from grader_service.model.lab import MeasurementPlan, PodLimits
 from grader_service.model.measurement import Arm, GraphProof, LoaderSettings, Window
-from grader_service.model.probe import ProbeTask
 from grader_service.run import learner, probing, scanning, trusted_pod
 from sandbox.api import GuestPaths, PodSpec
 from sandbox.endpoint import Endpoint, Silence

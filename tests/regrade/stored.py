@@ -28,9 +28,8 @@ from grader_service.judging import verdicts
 from grader_service.judging.checks import judge, needs_of
 from grader_service.judging.probe_plan import wanted_probes
 from grader_service.labs.specs import lab_text
-from grader_service.model.evidence import RunPlan
+from grader_service.model.evidence import Rejection, RunPlan
 from grader_service.model.lab import LabRef, threshold_of
-from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Signature, Verdict
 from grader_service.model.verdict_summary import summary_of
