@@ -18,8 +18,9 @@ from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.lab import LabRef
 from grader_service.model.submission import Submission
 from grader_service.store import leases, results
-from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter, accept_all
+from grader_service.store.acceptance import Arrival, IntakeLimits, accept_all
 from grader_service.store.engine import Store
+from grader_service.store.outbox import Waiter
 
 LIMITS = IntakeLimits(max_queued=10_000_000, learner_per_hour=10_000_000)
 PLAN = RunPlan(needs=(Need.DISCOVERY,), lab=LabRef(sha256="0" * 64, form="toml"))

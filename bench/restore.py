@@ -25,6 +25,7 @@ from grader_service.signer.signatures import Signer
 from grader_service.store import outbox
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
+from grader_service.store.outbox import Waiter
 from grader_service.store.tables import OutboxRow, SubmissionRow, VerdictRow
 from tests.regrade.stored import fill
 
@@ -96,7 +97,7 @@ def answer_again(store: Store, place: Place, keys: Path, count: int) -> float:
     with store.transaction() as connection:
         ids = connection.execute(select(VerdictRow.verdict_id).where(VerdictRow.current).limit(count)).scalars().all()
         for number, verdict_id in enumerate(ids):
-            outbox.enqueue(connection, verdict_id, f"task-{number}", None, None)
+            outbox.enqueue(connection, verdict_id, Waiter(f"task-{number}"))
     journal, spent = Journal(place, store, Signer.from_folder(keys)), 0.0
     while messages := outbox.due(store):
         began = time.perf_counter()

@@ -17,7 +17,8 @@ from grader_service.service.kept_labs import installed_lab
 from grader_service.service.reviewing import Reviewing
 from grader_service.signer.signatures import KeySigner
 from grader_service.store import acceptance, leases, results
-from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter
+from grader_service.store.acceptance import Arrival, IntakeLimits
+from grader_service.store.outbox import Waiter
 from grader_service.store.review_tables import ReviewDecisionRow
 from grader_service.store.tables import VerdictRow
 from tests.factories import a_discovery, a_run, an_evidence

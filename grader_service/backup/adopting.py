@@ -12,7 +12,7 @@ from grader_service.model.verdict import Verdict
 from grader_service.store import erasing, review_cases
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.outbox import enqueue
+from grader_service.store.outbox import Waiter, enqueue
 from grader_service.store.regrade_tables import RegradeBatchRow
 from grader_service.store.tables import (
     ENDED,
@@ -23,9 +23,9 @@ from grader_service.store.tables import (
     SubmissionRow,
     VerdictRow,
     WaiterRow,
+    insert_into,
     key_of,
 )
-from grader_service.store.upsert import insert_into
 
 _ENDS_WITH = ("state", "fence", "lease_owner", "lease_until", "started_at", "finished_at", "held_s", "held_until")
 """What becomes of a run that the backup saw under way."""
@@ -134,5 +134,5 @@ def _send_again(connection: Connection, entry: Answer, *, to_waiters: bool) -> i
     there = set(map(tuple, connection.execute(outbox.where(OutboxRow.verdict_id == verdict["verdict_id"]))))
     new = [to for to in dict.fromkeys(wanted) if to not in there]
     for to in new:
-        enqueue(connection, verdict["verdict_id"], *to)
+        enqueue(connection, verdict["verdict_id"], Waiter(*to))
     return len(new)

@@ -20,6 +20,7 @@ from grader_service.service.kept_labs import TakenLab, installed_lab
 from grader_service.service.message import (
     ArtifactMessage,
     Malformed,
+    ReplyTo,
     SubmissionMessage,
     parse_message,
     reply_of,
@@ -27,13 +28,13 @@ from grader_service.service.message import (
 )
 from grader_service.service.run_planning import Planned, plan_run
 from grader_service.signer.signatures import Signer
-from grader_service.store.acceptance import Accepted, Arrival, Repeated, Waiter, accept_all
+from grader_service.store.acceptance import Accepted, Arrival, Repeated, accept_all
 from grader_service.store.admission import Admitted, Conflicting, Content, IntakeLimits, Refused, Wanted, foresee
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.away import SourceAway
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record
-from grader_service.store.outbox import enqueue
+from grader_service.store.outbox import Waiter, enqueue
 from grader_service.store.results import store_blob
 from grader_service.store.submissions import ProgressTo
 from grader_service.store.tables import PREFLIGHT, Purpose
@@ -216,10 +217,14 @@ def _arrival(deps: IntakeDeps, read: _Read, purpose: Purpose) -> Arrival | Refus
         steps=message.steps,
     )
     plan = read.planned.by(deps.keep(read.lab))
-    reply, progress = message.reply_to, message.progress_to
-    waiter = Waiter(read.task_id, reply.queue if reply else None, reply.task if reply else None)
+    progress = message.progress_to
     told = ProgressTo(progress.queue, progress.task) if progress else None
+    waiter = _waiter(read.task_id, message.reply_to)
     return Arrival(submission, plan, PREFLIGHT if message.mode == PREFLIGHT else purpose, waiter, told)
+
+
+def _waiter(task_id: str | None, reply: ReplyTo | None) -> Waiter:
+    return Waiter(task_id) if reply is None else Waiter(task_id, reply.queue, reply.task)
 
 
 def purpose_of(body: object, queue: Purpose) -> Purpose:
@@ -264,16 +269,9 @@ def _refuse(deps: IntakeDeps, body: object, task_id: str | None, code: str, feed
     submission_id = salvage(body, "submission_id", "unknown")
     lab_id = salvage(body, "lab", "unknown")
     verdict = deps.signer.sign(verdicts.refused(submission_id, lab_id, code, feedback))
-    reply = reply_of(body)
+    waiter = _waiter(task_id, reply_of(body))
     with deps.store.transaction() as connection:
-        letter = enqueue(
-            connection,
-            None,
-            task_id,
-            reply.queue if reply else None,
-            reply.task if reply else None,
-            verdict.model_dump_json(),
-        )
+        letter = enqueue(connection, None, waiter, verdict.model_dump_json())
         named = body.get("learner") if isinstance(body, Mapping) else None
         record(
             connection,

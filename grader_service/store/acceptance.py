@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from grader_service.model.evidence import RunPlan
@@ -14,7 +14,7 @@ from grader_service.store.admission import Admitted, Conflicting, Content, Door,
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
-from grader_service.store.outbox import enqueue
+from grader_service.store.outbox import Waiter, enqueue
 from grader_service.store.submissions import ProgressTo, hold_submission
 from grader_service.store.tables import (
     PREFLIGHT,
@@ -27,15 +27,6 @@ from grader_service.store.tables import (
     WaiterRow,
     table_of,
 )
-
-
-@dataclass(frozen=True)
-class Waiter:
-    """Who waits for the verdict."""
-
-    task_id: str | None = None
-    reply_queue: str | None = None
-    reply_task: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,38 +112,18 @@ def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], door: Do
     now = connection.execute(select(db_now())).scalar_one()
     came = {run_id: now + number * 1e-6 for number, (run_id, _) in enumerate(new)}
     new = sorted(new, key=lambda item: item[1].submission.submission_id)
+    runs, waiting = [], []
+    for run_id, arrival in new:
+        one, at = arrival.submission, came[run_id]
+        run = run_row(run_id, one.submission_id, one.learner, one.cohort, arrival.plan, arrival.purpose)
+        runs.append({**run, "created_at": at, "turn": max(at, door.end_of_line(one.learner))})
+        if arrival.waiter.waits:
+            waiting.append({"submission_id": one.submission_id, **vars(arrival.waiter)})
     connection.execute(
         insert(table_of(SubmissionRow)),
         [{"received_at": came[run_id]} | _submission_row(arrival) for run_id, arrival in new],
     )
-    connection.execute(
-        insert(table_of(RunRow)).values(not_before=db_now()),
-        [
-            run_row(
-                run_id,
-                arrival.submission.submission_id,
-                arrival.submission.learner,
-                arrival.submission.cohort,
-                arrival.plan,
-                arrival.purpose,
-            )
-            | {
-                "created_at": came[run_id],
-                "turn": max(came[run_id], door.end_of_line(arrival.submission.learner)),
-            }
-            for run_id, arrival in new
-        ],
-    )
-    waiting = [
-        {
-            "submission_id": arrival.submission.submission_id,
-            "task_id": arrival.waiter.task_id,
-            "reply_queue": arrival.waiter.reply_queue,
-            "reply_task": arrival.waiter.reply_task,
-        }
-        for _, arrival in new
-        if arrival.waiter.task_id is not None or arrival.waiter.reply_queue is not None
-    ]
+    connection.execute(insert(table_of(RunRow)).values(not_before=db_now()), runs)
     if waiting:
         connection.execute(insert(table_of(WaiterRow)).values(created_at=db_now()), waiting)
     record_all(
@@ -166,14 +137,8 @@ def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], door: Do
 def _submission_row(arrival: Arrival) -> dict[str, Any]:
     submission = arrival.submission
     return {
-        "submission_id": submission.submission_id,
-        "lab": submission.lab,
-        "learner": submission.learner,
-        "cohort": submission.cohort,
+        **dict(submission),
         "submitted_at": submission.submitted_at.timestamp() if submission.submitted_at else None,
-        "filename": submission.filename,
-        "sha256": submission.sha256,
-        "size_bytes": submission.size_bytes,
         "steps": list(submission.steps),
         "content_key": arrival.wanted.content.key,
         "queue": arrival.purpose,
@@ -200,20 +165,6 @@ def run_row(
     }
 
 
-def add_waiter(connection: Connection, submission_id: str, waiter: Waiter) -> None:
-    """Remembers who wants the verdict."""
-    if waiter.task_id is not None or waiter.reply_queue is not None:
-        connection.execute(
-            insert(WaiterRow).values(
-                submission_id=submission_id,
-                task_id=waiter.task_id,
-                reply_queue=waiter.reply_queue,
-                reply_task=waiter.reply_task,
-                created_at=db_now(),
-            )
-        )
-
-
 def _repeat(connection: Connection, submission_id: str, waiter: Waiter, actor: str) -> Repeated:
     hold_submission(connection, submission_id)  # a verdict that comes now sees this waiter, or is seen here
     run_id = connection.execute(
@@ -223,24 +174,16 @@ def _repeat(connection: Connection, submission_id: str, waiter: Waiter, actor: s
         select(VerdictRow.verdict_id).where(VerdictRow.submission_id == submission_id, VerdictRow.current)
     ).scalar_one_or_none()
     if verdict_id is not None:
-        enqueue(connection, verdict_id, waiter.task_id, waiter.reply_queue, waiter.reply_task)
-    elif not _already_waits(connection, submission_id, waiter):
-        add_waiter(connection, submission_id, waiter)
+        enqueue(connection, verdict_id, waiter)
+    elif waiter.waits and not _already_waits(connection, submission_id, waiter):
+        values = {"submission_id": submission_id, **vars(waiter), "created_at": db_now()}
+        connection.execute(insert(WaiterRow).values(**values))
     record(connection, "repeated", actor, submission_id=submission_id, run_id=run_id)
     return Repeated(run_id, verdict_id)
 
 
 def _already_waits(connection: Connection, submission_id: str, waiter: Waiter) -> bool:
     """Whether this very message was seen: a broker may deliver one twice."""
-    return bool(
-        connection.execute(
-            select(func.count())
-            .select_from(WaiterRow)
-            .where(
-                WaiterRow.submission_id == submission_id,
-                WaiterRow.task_id.is_not_distinct_from(waiter.task_id),
-                WaiterRow.reply_queue.is_not_distinct_from(waiter.reply_queue),
-                WaiterRow.reply_task.is_not_distinct_from(waiter.reply_task),
-            )
-        ).scalar_one()
-    )
+    same = [table_of(WaiterRow).c[name].is_not_distinct_from(value) for name, value in vars(waiter).items()]
+    found = select(WaiterRow.id).where(WaiterRow.submission_id == submission_id, *same).limit(1)
+    return connection.execute(found).first() is not None

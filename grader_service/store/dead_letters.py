@@ -11,8 +11,7 @@ from grader_service.model.base import neutralise
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.tables import DeadLetterRow
-from grader_service.store.upsert import insert_into
+from grader_service.store.tables import DeadLetterRow, insert_into
 
 LARGEST_BYTES = 4 << 20
 """As much of one is kept: no larger message is taken, so that a cut one is none that could be posted again."""

@@ -8,8 +8,7 @@ from sqlalchemy import ColumnElement, Connection, case, null, select, update
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.tables import DeviceRow, RunRow, RunState, written
-from grader_service.store.upsert import insert_into
+from grader_service.store.tables import DeviceRow, RunRow, RunState, insert_into, written
 
 _SEEN_S = 120.0
 _FORGIVEN_S = 86_400.0

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
+from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
 from grader_service.store.tables import EventRow, table_of
 
@@ -25,6 +26,11 @@ def record(
 ) -> None:
     """Adds one event; `detail` holds JSON values."""
     record_all(connection, kind, actor, [(submission_id, run_id, detail)], batch_id=batch_id)
+
+
+def record_of(connection: Connection, kind: str, claim: Claim, **detail: Any) -> None:
+    """Adds one event about a claimed run, by who holds the claim."""
+    record(connection, kind, claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, **detail)
 
 
 def record_all(

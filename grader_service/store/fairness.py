@@ -36,8 +36,7 @@ from grader_service.errors import UsageError
 from grader_service.store.clock import db_now, later
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.tables import PRIORITY, RunRow, RunState, ShareRow, table_of, written
-from grader_service.store.upsert import insert_into
+from grader_service.store.tables import PRIORITY, RunRow, RunState, ShareRow, insert_into, table_of, written
 
 EXPECTED_S = 60.0
 """What a run under way is taken to cost its cohort; what it did cost is known when it ends."""

@@ -26,7 +26,7 @@ from grader_service.store.advisory_locks import AdvisoryLock
 from grader_service.store.claims import Claim, Stage
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, oldest_version
-from grader_service.store.events import record, record_all
+from grader_service.store.events import record_of
 from grader_service.store.fairness import charge, next_share, stand_behind
 from grader_service.store.tables import (
     PREFLIGHT,
@@ -105,22 +105,12 @@ def claim(
 def _claim(
     connection: Connection, stage: Stage, owner: str, claiming: ReturningUpdate[Any], values: dict[str, object]
 ) -> Claim | None:
-    row = connection.execute(claiming, values).one_or_none()
+    row = connection.execute(claiming, values).mappings().one_or_none()
     if row is None:
         return None
-    record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])
-    return Claim(
-        row.run_id,
-        row.submission_id,
-        stage,
-        row.fence,
-        owner,
-        row.attempts,
-        row.plan,
-        row.item_id,
-        row.cancelled,
-        row.purpose,
-    )
+    claim = Claim(stage=stage, owner=owner, **row)
+    record_of(connection, f"{stage}_claimed", claim, fence=claim.fence)
+    return claim
 
 
 @cache
@@ -222,9 +212,7 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
             if of_item:
                 regrade_items.spend(connection, claim.run_id, claim.item_id)
                 regrade_items.requeued(connection, claim)
-            record(
-                connection, "given_back", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, why=why
-            )
+            record_of(connection, "given_back", claim, why=why)
             if claim.stage == "run":
                 charge(connection, claim.run_id)
         return bool(done.rowcount)
@@ -280,15 +268,8 @@ def settle_failure(
         regrade_items.run_failed(connection, claim, error, dead_lettered=state is RunState.NEEDS_ATTENTION)
         if state is RunState.RUN_QUEUED:
             regrade_items.requeued(connection, claim)
-    record(
-        connection,
-        "needs_attention" if state is RunState.NEEDS_ATTENTION else "failed_by_us",
-        claim.owner,
-        submission_id=claim.submission_id,
-        run_id=claim.run_id,
-        attempts=attempts,
-        error=neutralise(error[:1000]),
-    )
+    kind = "needs_attention" if state is RunState.NEEDS_ATTENTION else "failed_by_us"
+    record_of(connection, kind, claim, attempts=attempts, error=neutralise(error[:1000]))
     if claim.stage == "run":
         charge(connection, claim.run_id)
     return state

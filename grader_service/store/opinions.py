@@ -9,8 +9,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.review_tables import SecondOpinionRow
-from grader_service.store.tables import RunRow
-from grader_service.store.upsert import insert_into
+from grader_service.store.tables import RunRow, insert_into
 
 SECOND_OPINION = "second_opinion"
 """Kind of the events; under the same name their detail says what came of it."""

@@ -21,6 +21,20 @@ OTHERS = "(others)"
 
 
 @dataclass(frozen=True)
+class Waiter:
+    """Who waits for a verdict, if anybody: by a task whose result it shall be, by a queue, or by both."""
+
+    task_id: str | None = None
+    reply_queue: str | None = None
+    reply_task: str | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is somebody."""
+        return self.task_id is not None or self.reply_queue is not None
+
+
+@dataclass(frozen=True)
 class OutboxMessage:
     """One answer that is due."""
 
@@ -36,25 +50,12 @@ class OutboxMessage:
     """Whether it stands in the journal of answers."""
 
 
-def enqueue(
-    connection: Connection,
-    verdict_id: str | None,
-    task_id: str | None,
-    reply_queue: str | None,
-    reply_task: str | None,
-    document: str | None = None,
-) -> int | None:
+def enqueue(connection: Connection, verdict_id: str | None, waiter: Waiter, document: str | None = None) -> int | None:
     """Adds an answer: a stored verdict by its id, or the document of a refusal; its number, none where nobody waits."""
-    if task_id is None and reply_queue is None:
+    if not waiter.waits:
         return None
     added = insert(OutboxRow).values(
-        verdict_id=verdict_id,
-        document=document,
-        task_id=task_id,
-        reply_queue=reply_queue,
-        reply_task=reply_task,
-        attempts=0,
-        not_before=db_now(),
+        verdict_id=verdict_id, document=document, **vars(waiter), attempts=0, not_before=db_now()
     )
     return connection.execute(added.returning(OutboxRow.id)).scalar_one()
 

@@ -11,8 +11,8 @@ from grader_service.model.regrade import BatchState, ItemState
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.regrade_states import end, locked
-from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.regrade_states import end, locked, set_state
+from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import EventRow, OutboxRow, SubmissionRow, VerdictRow, WaiterRow, table_of
 
 Notify = Literal["changed", "all", "none"]
@@ -109,7 +109,7 @@ def apply(
         outdated = _count(connection, *ready, ~_ITEM.applied)
         notified = _notify(connection, batch_id, _ITEM.verdict_id, notify)
         _tell(connection, batch_id, "regraded", actor, reason)
-        _set(connection, batch_id, BatchState.APPLIED, applied_at=db_now())
+        set_state(connection, batch_id, BatchState.APPLIED, applied_at=db_now())
         done = Applied(in_force, notified, outdated, left)
         record(connection, "regrade_applied", actor, batch_id=batch_id, reason=reason, notify=notify, **vars(done))
         return done
@@ -135,7 +135,7 @@ def revert(store: Store, batch_id: str, actor: str, *, notify: Notify = "changed
         notified = _notify(connection, batch_id, _ITEM.base_verdict_id, notify)
         _tell(connection, batch_id, "regrade_undone", actor, reason)
         connection.execute(update(RegradeItemRow).where(*_of(batch_id)).values(applied=False))
-        _set(connection, batch_id, BatchState.REVERTED, applied_at=None)
+        set_state(connection, batch_id, BatchState.REVERTED, applied_at=None)
         done = Reverted(restored, notified, applied - restored)
         record(connection, "regrade_reverted", actor, batch_id=batch_id, reason=reason, notify=notify, **vars(done))
         return done
@@ -253,9 +253,3 @@ def _tell(connection: Connection, batch_id: str, kind: str, actor: str, reason: 
     )
     columns = ["at", "kind", "actor", "submission_id", "batch_id", "detail"]
     connection.execute(insert(table_of(EventRow)).from_select(columns, items))
-
-
-def _set(connection: Connection, batch_id: str, state: BatchState, **values: Any) -> None:
-    connection.execute(
-        update(RegradeBatchRow).where(RegradeBatchRow.batch_id == batch_id).values(state=state.value, **values)
-    )

@@ -10,7 +10,7 @@ from grader_service.model.verdict import Mode, Verdict
 from grader_service.model.verdict_summary import VerdictSummary, summary_of
 from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
-from grader_service.store.events import record
+from grader_service.store.events import record, record_of
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
 from grader_service.store.review_cases import open_cases
 from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
@@ -96,12 +96,10 @@ def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Map
             last_error=_REHEARSED if weaker else None,
         )
     )
-    record(
+    record_of(
         connection,
         "regraded_aside",
-        claim.owner,
-        submission_id=claim.submission_id,
-        run_id=claim.run_id,
+        claim,
         batch_id=item.batch_id,
         verdict_id=verdict.verdict_id,
         status=verdict.status.value,

@@ -31,7 +31,7 @@ def start(store: Store, batch_id: str, actor: str) -> None:
     """
     with store.transaction() as connection:
         locked(connection, batch_id, "started", (BatchState.PLANNED,))
-        _set(connection, batch_id, BatchState.RUNNING, started_at=db_now())
+        set_state(connection, batch_id, BatchState.RUNNING, started_at=db_now())
         record(connection, "regrade_started", actor, batch_id=batch_id)
         settle(connection, batch_id, actor)  # an empty batch has nothing to wait for
 
@@ -50,7 +50,7 @@ def pause(store: Store, batch_id: str, actor: str, note: str = "") -> None:
 def pause_locked(connection: Connection, batch_id: str, actor: str, note: str) -> None:
     """`pause`, inside a transaction that holds the batch."""
     _take_runs_back(connection, batch_id, ItemState.WAITING)
-    _set(connection, batch_id, BatchState.PAUSED, note=note)
+    set_state(connection, batch_id, BatchState.PAUSED, note=note)
     record(connection, "regrade_paused", actor, batch_id=batch_id, note=note)
 
 
@@ -68,7 +68,7 @@ def resume(store: Store, batch_id: str, actor: str, *, gpu_budget_s: float | Non
         locked(connection, batch_id, "resumed", (BatchState.PAUSED,))
         _require_budget(connection, batch_id, gpu_budget_s)
         budget: dict[str, Any] = {} if gpu_budget_s is None else {"gpu_budget_s": gpu_budget_s}
-        _set(connection, batch_id, BatchState.RUNNING, note="", **budget)
+        set_state(connection, batch_id, BatchState.RUNNING, note="", **budget)
         record(connection, "regrade_resumed", actor, batch_id=batch_id, **budget)
         settle(connection, batch_id, actor)
 
@@ -113,7 +113,7 @@ def cancel(store: Store, batch_id: str, actor: str, reason: str = "") -> None:
     with store.transaction() as connection:
         locked(connection, batch_id, "cancelled", (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED))
         end(connection, batch_id)
-        _set(connection, batch_id, BatchState.CANCELLED, note="")
+        set_state(connection, batch_id, BatchState.CANCELLED, note="")
         record(connection, "regrade_cancelled", actor, batch_id=batch_id, reason=reason)
 
 
@@ -133,7 +133,7 @@ def discard(store: Store, batch_id: str, actor: str, reason: str = "") -> None:
     with store.transaction() as connection:
         locked(connection, batch_id, "discarded", allowed)
         end(connection, batch_id)
-        _set(connection, batch_id, BatchState.DISCARDED, note="")
+        set_state(connection, batch_id, BatchState.DISCARDED, note="")
         record(connection, "regrade_discarded", actor, batch_id=batch_id, reason=reason)
 
 
@@ -166,7 +166,7 @@ def retry(store: Store, batch_id: str, actor: str) -> int:
         ).rowcount
         done = len(executed) + waiting
         if done and row.state == BatchState.FINISHED.value:
-            _set(connection, batch_id, BatchState.RUNNING, finished_at=None)
+            set_state(connection, batch_id, BatchState.RUNNING, finished_at=None)
         record(connection, "regrade_retried", actor, batch_id=batch_id, items=done)
         return done
 
@@ -208,7 +208,7 @@ def run_instead(
                     finished_at=None,
                 )
             )
-        _set(connection, batch_id, BatchState.RUNNING, finished_at=None, **budget)
+        set_state(connection, batch_id, BatchState.RUNNING, finished_at=None, **budget)
         record(connection, "regrade_escalated", actor, batch_id=batch_id, submissions=len(submission_ids), **budget)
 
 
@@ -273,7 +273,8 @@ def _cancel_runs(connection: Connection, batch_id: str, state: RunState) -> Sequ
     )
 
 
-def _set(connection: Connection, batch_id: str, state: BatchState, **values: Any) -> None:
+def set_state(connection: Connection, batch_id: str, state: BatchState, **values: Any) -> None:
+    """Gives a batch, which the transaction holds, another state and other values."""
     connection.execute(
         update(RegradeBatchRow).where(RegradeBatchRow.batch_id == batch_id).values(state=state.value, **values)
     )

@@ -17,15 +17,23 @@ from grader_service.store import regrade_items
 from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.events import record
+from grader_service.store.events import record_of
 from grader_service.store.fairness import charge, held_s, stand_behind
 from grader_service.store.leases import held
-from grader_service.store.outbox import enqueue
+from grader_service.store.outbox import Waiter, enqueue
 from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.review_cases import open_cases
 from grader_service.store.submissions import hold_submission
-from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
-from grader_service.store.upsert import insert_into
+from grader_service.store.tables import (
+    BlobRow,
+    EvidenceRow,
+    RunRow,
+    RunState,
+    VerdictRow,
+    WaiterRow,
+    insert_into,
+    table_of,
+)
 from grader_service.store.verdict_rows import costs_of, verdict_values
 
 EvidenceKind = Literal["evidence", "measured", "rejection"]
@@ -77,9 +85,7 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
             )
         )
         _note_blobs(connection, claim.run_id, document)
-        record(
-            connection, "run_done", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, kind_of=kind
-        )
+        record_of(connection, "run_done", claim, kind_of=kind)
         charge(connection, claim.run_id)
         return True
 
@@ -141,12 +147,10 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews
             return True
         hold_submission(connection, claim.submission_id)  # whoever comes to wait now is seen below, or sees the verdict
         put_in_force(connection, verdict, run_id=claim.run_id, seen=seen)
-        record(
+        record_of(
             connection,
             "verdict",
-            claim.owner,
-            submission_id=claim.submission_id,
-            run_id=claim.run_id,
+            claim,
             verdict_id=verdict.verdict_id,
             status=(verdict.mode if verdict.mode is Mode.PREFLIGHT else verdict.status).value,
             checks={check.id: check.outcome.value for check in verdict.checks},
@@ -177,13 +181,9 @@ def put_in_force(
     )
     connection.execute(insert(table_of(VerdictRow)).values(created_at=db_now()), [values])
     open_cases(connection, verdict, before, seen)
-    waiters = connection.execute(
-        select(WaiterRow.task_id, WaiterRow.reply_queue, WaiterRow.reply_task).where(
-            WaiterRow.submission_id == submission_id
-        )
-    ).all()
-    for waiter in waiters:
-        enqueue(connection, verdict.verdict_id, waiter.task_id, waiter.reply_queue, waiter.reply_task)
+    waiters = select(WaiterRow.task_id, WaiterRow.reply_queue, WaiterRow.reply_task)
+    for waiter in connection.execute(waiters.where(WaiterRow.submission_id == submission_id)).all():
+        enqueue(connection, verdict.verdict_id, Waiter(*waiter))
 
 
 def verdict_document(store: Store, verdict_id: str) -> str | None:
@@ -224,12 +224,4 @@ def load_blob(store: Store, digest: str) -> bytes:
 def _fenced(connection: Connection, claim: Claim) -> None:
     if connection.execute(select(RunRow.run_id).where(RunRow.run_id == claim.run_id)).first() is None:
         return  # everything about its learner was erased
-    record(
-        connection,
-        "fenced_off",
-        claim.owner,
-        submission_id=claim.submission_id,
-        run_id=claim.run_id,
-        stage=claim.stage,
-        fence=claim.fence,
-    )
+    record_of(connection, "fenced_off", claim, stage=claim.stage, fence=claim.fence)

@@ -11,8 +11,7 @@ from grader_service.model.verdict import Verdict
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.review_tables import ReviewCaseRow, ReviewDecisionRow
-from grader_service.store.tables import VerdictRow
-from grader_service.store.upsert import insert_into
+from grader_service.store.tables import VerdictRow, insert_into
 
 IN_FORCE = text("verdict.current and verdict.needs_review")
 """Verdicts that may have an open case, in the words of their index."""

@@ -8,6 +8,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Connection,
     Float,
     ForeignKey,
     Index,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     literal_column,
     text,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
@@ -378,6 +380,11 @@ def written(state: RunState) -> ColumnElement[str]:
 def table_of(row: type[Base]) -> Table:
     """The bare table, for statements over many rows: what the mapping adds costs as much as the statement."""
     return cast("Table", row.__table__)
+
+
+def insert_into(connection: Connection, row: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An insert with `on_conflict_do_update` and `on_conflict_do_nothing`, for the database of this connection."""
+    return sqlite.insert(row) if connection.dialect.name == "sqlite" else postgresql.insert(row)
 
 
 def key_of(row: type[Base]) -> Column[Any]:

@@ -11,8 +11,7 @@ from grader_service.model.base import neutralise
 from grader_service.store import devices
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.tables import DeviceRow, RunRow, SubmissionRow, WorkerRow, table_of
-from grader_service.store.upsert import insert_into
+from grader_service.store.tables import DeviceRow, RunRow, SubmissionRow, WorkerRow, insert_into, table_of
 
 SILENT_S = 60.0
 """A worker that has not spoken for this long is taken for gone; each speaks every few seconds."""

@@ -15,10 +15,9 @@ from grader_service.backup.place import NEWEST, Place
 from grader_service.backup.restoring import Where
 from grader_service.signer.signatures import Signer
 from grader_service.store import leases, outbox, results
-from grader_service.store.acceptance import Waiter
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
-from grader_service.store.outbox import OutboxMessage
+from grader_service.store.outbox import OutboxMessage, Waiter
 from grader_service.store.tables import VerdictRow
 from tests.conftest import fresh_database
 from tests.regrade.conftest import store_url  # noqa: F401 - a fixture

@@ -12,7 +12,7 @@ from grader_service.queue.app import make_answers_app
 from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.settings import Settings
 from grader_service.store.files import Files
-from grader_service.store.outbox import enqueue
+from grader_service.store.outbox import Waiter, enqueue
 from tests.hand_clock import HandClock
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore:Call to deprecated setex")]  # by Celery
@@ -62,7 +62,7 @@ def test_nothing_is_sent_while_the_journal_cannot_be_written(owned, tmp_path, ap
     """It waits, and comes once the place is there; a refusal, which grades nothing, is not in the journal."""
     owned.grade(1)
     with owned.store.transaction() as connection:
-        enqueue(connection, None, "task-9", None, None, document=json.dumps({"verdict_id": "v"}))
+        enqueue(connection, None, Waiter("task-9"), json.dumps({"verdict_id": "v"}))
     (tmp_path / "backups").write_text("a file where the folder should be")
     place = Place(f"file://{tmp_path}/backups")
     relay = OutboxRelay(owned.store, app, 100, Journal(place, owned.store, owned.signer))

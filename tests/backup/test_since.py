@@ -18,7 +18,7 @@ from grader_service.store.acceptance import Repeated, run_row
 from grader_service.store.clock import db_now
 from grader_service.store.events import REFUSED, record
 from grader_service.store.files import ARRIVING
-from grader_service.store.outbox import enqueue
+from grader_service.store.outbox import Waiter, enqueue
 from grader_service.store.reviews import AlreadyDecided
 from grader_service.store.tables import EventRow, RunRow, VerdictRow
 from tests.reviewing import decisions, handed_in, install, look
@@ -39,7 +39,7 @@ def put_in_force(owned, verdict_id):
     with owned.store.transaction() as connection:
         connection.execute(update(VerdictRow).values(current=False))
         connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == verdict_id).values(current=True))
-        enqueue(connection, verdict_id, "task-1", None, None)
+        enqueue(connection, verdict_id, Waiter("task-1"))
 
 
 def test_what_was_answered_since_is_not_graded_again(owned, empty):

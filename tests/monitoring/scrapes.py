@@ -10,10 +10,10 @@ from grader_service.service.metrics import StoreCollector
 from grader_service.service.readiness import Readiness
 from grader_service.service.sweeper import Sweeper
 from grader_service.store import backups, dead_letters, devices, leases, outbox, workers
-from grader_service.store.acceptance import Waiter
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
 from grader_service.store.opinions import SECOND_OPINION
+from grader_service.store.outbox import Waiter
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.review_tables import ReviewCaseRow
 from grader_service.store.tables import RunRow, VerdictRow, WorkerRow
@@ -74,7 +74,7 @@ def post(store, queue, number=1, task_id=None):
     """Answers for this queue."""
     with store.transaction() as connection:
         for _ in range(number):
-            outbox.enqueue(connection, None, task_id, queue, "lab.ready", "{}")
+            outbox.enqueue(connection, None, Waiter(task_id, queue, "lab.ready"), "{}")
 
 
 def leave_unread(store, queue, number=1):

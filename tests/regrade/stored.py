@@ -37,8 +37,9 @@ from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.kept_labs import installed_lab
 from grader_service.signer.signatures import KeySigner, Signer, canonical
 from grader_service.store import leases, results
-from grader_service.store.acceptance import Accepted, Arrival, Content, IntakeLimits, Waiter, accept_all
+from grader_service.store.acceptance import Accepted, Arrival, Content, IntakeLimits, accept_all
 from grader_service.store.engine import Store
+from grader_service.store.outbox import Waiter
 from grader_service.store.results import EvidenceKind
 from grader_service.store.tables import (
     EventRow,

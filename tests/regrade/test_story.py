@@ -10,7 +10,8 @@ import pytest
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.signer.signatures import signed_by
 from grader_service.store import leases, regrade_states, regrades, results
-from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Waiter, accept_all
+from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, accept_all
+from grader_service.store.outbox import Waiter
 from grader_service.store.tables import EventRow, OutboxRow, VerdictRow
 from tests.regrade.kinds import TRANSITIONS, evidence_of, kinds, transitions
 from tests.regrade.stored import WAITING_EVERY, Maker, fill, fill_through_service, places

@@ -15,7 +15,7 @@ from grader_service.regrade.bulk import LabNotHere, judge_chunk
 from grader_service.regrade.releasing import release_due
 from grader_service.store import outbox, regrade_apply, regrade_states, regrade_work, regrades
 from grader_service.store.engine import Store
-from grader_service.store.outbox import enqueue
+from grader_service.store.outbox import Waiter, enqueue
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import OutboxRow
 from tests.regrade.deps import (
@@ -53,7 +53,7 @@ def journal(deps, tmp_path):
     told = in_force(deps).values()
     with deps.store.transaction() as connection:
         for verdict_id in told:
-            enqueue(connection, verdict_id, "task", None, None)
+            enqueue(connection, verdict_id, Waiter("task"))
     return Journal(Place(f"file://{tmp_path}/backups"), deps.store, deps.signer)
 
 

@@ -17,6 +17,7 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.settings import Settings
 from grader_service.store import outbox
 from grader_service.store.clock import db_now
+from grader_service.store.outbox import Waiter
 from tests.service.faults import body, envelope
 from tests.service.harness import QUICK, Service, served
 from tests.services.redis_server import redis_server
@@ -226,7 +227,7 @@ class TestReplies:
             for number in range(5):
                 document = json.dumps({"verdict_id": f"v{number}"})
                 with made.transaction() as connection:
-                    outbox.enqueue(connection, None, f"task-{number}", "inbox", "lab.ready", document)
+                    outbox.enqueue(connection, None, Waiter(f"task-{number}", "inbox", "lab.ready"), document)
             yield made
 
     def test_the_database_keeps_what_nobody_reads(self, redis, store, monkeypatch):
@@ -255,7 +256,7 @@ class TestReplies:
         """Answers to other queues are sent, and what waits says why."""
         client, relay = redis.client(), OutboxRelay(store, make_answers_app(Settings(redis_url=redis.url)), 2)
         with store.transaction() as connection:
-            outbox.enqueue(connection, None, "last", "other", "lab.ready", json.dumps({"verdict_id": "w"}))
+            outbox.enqueue(connection, None, Waiter("last", "other", "lab.ready"), json.dumps({"verdict_id": "w"}))
         assert relay.deliver_due() == 3
         assert client.llen("other") == 1
         with store.transaction() as connection:
@@ -269,8 +270,8 @@ class TestReplies:
         with store.transaction() as connection:
             for number in range(1000):
                 document = json.dumps({"verdict_id": f"u{number}"})
-                outbox.enqueue(connection, None, None, "inbox", "lab.ready", document)
-            outbox.enqueue(connection, None, "last", "other", "lab.ready", json.dumps({"verdict_id": "w"}))
+                outbox.enqueue(connection, None, Waiter(None, "inbox", "lab.ready"), document)
+            outbox.enqueue(connection, None, Waiter("last", "other", "lab.ready"), json.dumps({"verdict_id": "w"}))
         assert relay.deliver_all(limit=20) == 1
         assert redis.client().llen("other") == 1
         assert outbox.due(store) == []

@@ -10,7 +10,8 @@ from kombu.exceptions import OperationalError
 
 from grader_service.queue.chores import announce_waiting
 from grader_service.store import acceptance, leases, outbox, results
-from grader_service.store.acceptance import Arrival, Repeated, Waiter
+from grader_service.store.acceptance import Arrival, Repeated
+from grader_service.store.outbox import Waiter
 from grader_service.store.tables import RunRow, SubmissionRow
 from tests.service.faults import explained, frozen, no_writes, writer_waits
 from tests.service.harness import Service, served

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 
 from grader_service.model.regrade import Batch, BatchState, Estimate, Level, Selection
 from grader_service.store import leases, regrades, results
-from grader_service.store.acceptance import Waiter
+from grader_service.store.outbox import Waiter
 from grader_service.store.regrades import NewItem
 from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.tables import (

@@ -8,8 +8,9 @@ from grader_service.judging import verdicts
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
 from grader_service.store import acceptance, leases, results
-from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter
+from grader_service.store.acceptance import Arrival, IntakeLimits
 from grader_service.store.engine import Store
+from grader_service.store.outbox import Waiter
 from tests.factories import A_LAB
 
 PLAN = RunPlan(needs=(Need.DISCOVERY,), lab=A_LAB)

@@ -10,8 +10,9 @@ from grader_service.errors import UsageError
 from grader_service.model.verdict import Status
 from grader_service.retry_policy import RetryPolicy
 from grader_service.store import acceptance, fairness, leases, results, sweep
-from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Refused, Waiter
+from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Refused
 from grader_service.store.clock import db_now
+from grader_service.store.outbox import Waiter
 from grader_service.store.places import places, runs_before
 from grader_service.store.tables import EventRow, RunRow
 from tests.store.factories import PLAN, a_submission, a_verdict

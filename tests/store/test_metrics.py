@@ -10,10 +10,10 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
 from grader_service.store import cancelling, dead_letters, devices, leases, operations, outbox, workers
-from grader_service.store.acceptance import Waiter
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.ids import Named
+from grader_service.store.outbox import Waiter
 from grader_service.store.tables import OutboxRow, WorkerRow
 from tests.monitoring.scrapes import leave_to_a_person, leave_unread, post, silence
 from tests.store.factories import a_submission, accept, finish

@@ -19,9 +19,9 @@ from grader_service.store.acceptance import (
     IntakeLimits,
     Refused,
     Repeated,
-    Waiter,
 )
 from grader_service.store.clock import db_now
+from grader_service.store.outbox import Waiter
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.services.postgres_server import somebody_waits
 from tests.store.factories import LIMITS, PLAN, a_submission, accept, count, finish
@@ -231,9 +231,9 @@ def test_answers_of_a_batch_wait_behind_those_that_a_learner_waits_for(store):
     """However many of them came before; and a judge sends those of its own verdict only."""
     with store.transaction() as connection:
         for _ in range(3):
-            outbox.enqueue(connection, None, "bulk", None, None, "{}")
+            outbox.enqueue(connection, None, Waiter("bulk"), "{}")
         connection.execute(update(OutboxRow).values(bulk=True))
-        outbox.enqueue(connection, None, "live", None, None, "{}")
+        outbox.enqueue(connection, None, Waiter("live"), "{}")
     assert outbox.due(store, verdict_id="v-1") == []
     assert [message.task_id for message in outbox.due(store, 2)] == ["live", "bulk"]
     assert [message.task_id for message in outbox.due(store)] == ["bulk", "bulk"]
