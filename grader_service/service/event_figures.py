@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from pydantic import TypeAdapter, ValidationError
 
 from grader_service.store import event_totals
@@ -202,7 +202,11 @@ def _histograms(name: str, text: str, stages: Mapping[str, Histogram]) -> Metric
 
 
 def _counter(name: str, text: str, labels: list[str], values: Mapping[Any, float]) -> Metric:
-    family = CounterMetricFamily(name, text, labels=labels)
+    return filled(CounterMetricFamily(name, text, labels=labels), values)
+
+
+def filled(family: CounterMetricFamily | GaugeMetricFamily, values: Mapping[Any, float]) -> Metric:
+    """A family with these values, each by that of its label, or by a tuple of those of its labels."""
     for key, value in values.items():
         family.add_metric([key] if isinstance(key, str) else list(key), value)
     return family

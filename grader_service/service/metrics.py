@@ -2,14 +2,15 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from grader_service.errors import InfrastructureError
-from grader_service.service.event_figures import EventFigures
+from grader_service.service.event_figures import EventFigures, filled
 from grader_service.store import backups, dead_letters, devices, operations, outbox, regrades, reviews, workers
 from grader_service.store.engine import Store
 from grader_service.store.tables import PRIORITY
@@ -28,98 +29,65 @@ class StoreCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One scrape; `grader_store_up` is 0 when the database does not answer."""
-        up = GaugeMetricFamily("grader_store_up", "Whether the database answers.")
         try:
-            families = self._read()
+            families = list(self._families())
         except InfrastructureError:
-            up.add_metric([], 0)
-            yield up
-            return
-        up.add_metric([], 1)
-        yield up
+            families = []
+        yield _gauge("grader_store_up", "Whether the database answers.", {(): bool(families)})
         yield from families
 
-    def _read(self) -> list[Metric]:
+    def _families(self) -> Iterator[Metric]:
         queue = operations.queue_state(self._store)
-        runs = GaugeMetricFamily("grader_runs", "Runs by state and purpose.", labels=["state", "purpose"])
-        for (state, purpose), count in queue.counts.items():
-            runs.add_metric([state, purpose], count)
-        oldest = GaugeMetricFamily(
-            "grader_oldest_waiting_seconds", "Age of the oldest waiting run.", labels=["purpose"]
-        )
-        for purpose in PRIORITY:
-            oldest.add_metric([purpose], queue.oldest_s.get(purpose, 0.0))
-        undelivered = GaugeMetricFamily("grader_answers_undelivered", "Answers that their Redis has not taken yet.")
-        undelivered.add_metric([], queue.undelivered)
-        unread = GaugeMetricFamily(
-            "grader_answers_unread", "Answers of those that wait until a platform reads its queue.", labels=["queue"]
-        )
-        for name, count in outbox.unread_by_queue(self._store).items():
-            unread.add_metric([name], count)
-        letters = GaugeMetricFamily("grader_dead_letters", "Messages that nobody could handle, kept for an operator.")
-        letters.add_metric([], dead_letters.count(self._store))
-        items = GaugeMetricFamily(
-            "grader_regrade_items", "Items of batches that are not ended, by state.", labels=["batch", "state"]
-        )
-        for (batch, state), count in regrades.open_items(self._store).items():
-            items.add_metric([batch, state], count)
-        open_cases, waited_s = reviews.waiting(self._store)
-        waiting = GaugeMetricFamily("grader_reviews_waiting", "Answers of checks that wait for a person.")
-        waiting.add_metric([], open_cases)
-        oldest_review = GaugeMetricFamily(
-            "grader_reviews_oldest_seconds", "For how long the oldest of them has waited."
-        )
-        oldest_review.add_metric([], waited_s)
-        backup = GaugeMetricFamily("grader_backup_age_seconds", "Since the newest backup was begun that is whole.")
-        if (age_s := backups.age_s(self._store)) is not None:
-            backup.add_metric([], age_s)
-        answers = [undelivered, unread, letters, backup]
-        answers += [waiting, oldest_review]
-        return [runs, oldest, *answers, *self._of_devices_and_workers(), items, *self._figures.families()]
+        yield _gauge("grader_runs", "Runs by state and purpose.", queue.counts, "state", "purpose")
+        oldest = {purpose: queue.oldest_s.get(purpose, 0.0) for purpose in PRIORITY}
+        yield _gauge("grader_oldest_waiting_seconds", "Age of the oldest waiting run.", oldest, "purpose")
+        text = "Answers that their Redis has not taken yet."
+        yield _gauge("grader_answers_undelivered", text, {(): queue.undelivered})
+        text = "Answers of those that wait until a platform reads its queue."
+        yield _gauge("grader_answers_unread", text, outbox.unread_by_queue(self._store), "queue")
+        text = "Messages that nobody could handle, kept for an operator."
+        yield _gauge("grader_dead_letters", text, {(): dead_letters.count(self._store)})
+        age_s = backups.age_s(self._store)
+        text = "Since the newest backup was begun that is whole."
+        yield _gauge("grader_backup_age_seconds", text, {} if age_s is None else {(): age_s})
+        waiting, waited_s = reviews.waiting(self._store)
+        yield _gauge("grader_reviews_waiting", "Answers of checks that wait for a person.", {(): waiting})
+        text = "For how long the oldest of them has waited."
+        yield _gauge("grader_reviews_oldest_seconds", text, {(): waited_s})
+        yield from self._of_devices_and_workers()
+        text = "Items of batches that are not ended, by state."
+        yield _gauge("grader_regrade_items", text, regrades.open_items(self._store), "batch", "state")
+        yield from self._figures.families()
 
     def _of_devices_and_workers(self) -> Iterator[Metric]:
         known, said = devices.devices(self._store), workers.workers(self._store)
-        states = GaugeMetricFamily("grader_devices", "Devices by state.", labels=["state"])
-        for state in (devices.READY, devices.QUARANTINED, devices.DRAINING):
-            states.add_metric([state], sum(device.state == state for device in known))
-        yield states
-        seen = GaugeMetricFamily("grader_device_seen_seconds", "Since its worker was heard of.", labels=["device"])
-        for device in known:
-            seen.add_metric([device.device_id], device.seen_s)
-        yield seen
-        out = GaugeMetricFamily(
-            "grader_device_out", "Whether nobody can use a device that no operator drained.", labels=["device"]
-        )
-        for name, is_out in workers.out(known, said).items():
-            out.add_metric([name], is_out)
-        yield out
-        can = GaugeMetricFamily(
-            "grader_worker_ready", "Whether a worker can do its work, and said so lately.", labels=["role", "worker"]
-        )
-        for worker in said:
-            can.add_metric([worker.role, worker.worker_id], worker.state == "ready")
-        yield can
-        chores = GaugeMetricFamily(
-            "grader_chore_failing_seconds",
-            "From the first failure in a row of a worker's chore to its last one; of chores that fail.",
-            labels=["role", "worker", "chore"],
-        )
-        disk = GaugeMetricFamily(
-            "grader_disk_ratio", "What is used of the disk of a worker's folder.", labels=["worker", "folder"]
-        )
-        for worker in workers.heard(said):
-            for name, failing in worker.chores.items():
-                chores.add_metric([worker.role, worker.worker_id, name], failing["for_s"])
-            for folder, ratio in worker.disk.items():
-                disk.add_metric([worker.worker_id, folder], ratio)
-        yield from (chores, disk)
+        every = (devices.READY, devices.QUARANTINED, devices.DRAINING)
+        states = {state: sum(device.state == state for device in known) for state in every}
+        yield _gauge("grader_devices", "Devices by state.", states, "state")
+        seen = {device.device_id: device.seen_s for device in known}
+        yield _gauge("grader_device_seen_seconds", "Since its worker was heard of.", seen, "device")
+        text = "Whether nobody can use a device that no operator drained."
+        yield _gauge("grader_device_out", text, workers.out(known, said), "device")
+        ready = {(worker.role, worker.worker_id): worker.state == "ready" for worker in said}
+        text = "Whether a worker can do its work, and said so lately."
+        yield _gauge("grader_worker_ready", text, ready, "role", "worker")
+        heard = workers.heard(said)
+        failing = {
+            (worker.role, worker.worker_id, name): chore["for_s"]
+            for worker in heard
+            for name, chore in worker.chores.items()
+        }
+        text = "From the first failure in a row of a worker's chore to its last one; of chores that fail."
+        yield _gauge("grader_chore_failing_seconds", text, failing, "role", "worker", "chore")
+        disk = {(worker.worker_id, folder): ratio for worker in heard for folder, ratio in worker.disk.items()}
+        yield _gauge("grader_disk_ratio", "What is used of the disk of a worker's folder.", disk, "worker", "folder")
         # Not `instance`: that label is the exporter's address in Prometheus.
-        memory = GaugeMetricFamily(
-            "grader_redis_memory_ratio", "Memory that a Redis uses, of its maxmemory.", labels=["redis"]
-        )
-        for name, ratio in workers.newest_memory(said).items():
-            memory.add_metric([name], ratio)
-        yield memory
+        text = "Memory that a Redis uses, of its maxmemory."
+        yield _gauge("grader_redis_memory_ratio", text, workers.newest_memory(said), "redis")
+
+
+def _gauge(name: str, text: str, values: Mapping[Any, float], *labels: str) -> Metric:
+    return filled(GaugeMetricFamily(name, text, labels=labels), values)
 
 
 def serve_metrics(store: Store, port: int) -> None:
