@@ -21,8 +21,7 @@ from grader_service.settings import Settings
 
 if TYPE_CHECKING:
     from grader_service.store.ids import Named
-    from grader_service.store.operations import QueueState
-    from grader_service.store.places import Place
+    from grader_service.store.operations import Place, QueueState
 
 _MOST_TOLD = 5
 store_app = typer.Typer(help="The database: migrate, check.", no_args_is_help=True, rich_markup_mode=None)
@@ -81,7 +80,7 @@ def queue(
     With ID: the same of this submission alone, with the state of each of its runs and how many come before it.
     """
     from grader_service.store import ids, operations
-    from grader_service.store.places import places
+    from grader_service.store.operations import places
 
     store = service_store()
     submission_id = None if submission is None else ids.submission_named(store, submission)
@@ -132,7 +131,7 @@ def retry(
 ) -> None:
     """Give runs that failed through us fresh tries."""
     from grader_service.store import ids, operations
-    from grader_service.store.places import places
+    from grader_service.store.operations import places
 
     if (named is None) != all_runs:
         raise UsageError("name one run or submission, or give --all; `grader queue` lists the runs that need attention")
@@ -169,7 +168,7 @@ def cancel(
     A runner that is at work on it stops within a third of GRADER_LEASE_S. A run of a re-grade ends without a verdict.
     """
     from grader_service.store import cancelling, ids
-    from grader_service.store.places import places
+    from grader_service.store.operations import places
 
     store = service_store()
     chosen = ids.named(store, named)

@@ -163,13 +163,13 @@ def list_batches(*, as_json: AsJson = False) -> None:
 @app.command("show")
 def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
     """Show a batch: how far it is, what failed through us, and who did what with it, and why."""
-    from grader_service.store import regrade_dead_letters, regrades
+    from grader_service.store import regrades
 
     store = service_store()
     batch, progress = regrades.batch(store, batch_id), regrades.progress(store, batch_id)
     events = regrades.events(store, batch_id)
     stuck = progress.counts.get(ItemState.NEEDS_ATTENTION, 0)
-    dead_lettered = regrade_dead_letters.dead_lettered(store, batch_id) if stuck else []
+    dead_lettered = regrades.dead_lettered(store, batch_id) if stuck else []
     if as_json:
         document = {
             "batch": batch.model_dump(mode="json"),

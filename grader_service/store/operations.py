@@ -5,17 +5,25 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, func, select, update
 
 from grader_service.model.regrade import BatchState
-from grader_service.store import regrade_items
+from grader_service.store import fairness, regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record_all
 from grader_service.store.ids import Named, submission_named
-from grader_service.store.places import runs_before
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
+from grader_service.store.tables import (
+    EventRow,
+    EvidenceRow,
+    OutboxRow,
+    RunRow,
+    RunState,
+    SubmissionRow,
+    VerdictRow,
+    written,
+)
 
 _ARRIVALS = ("accepted", "run_done")
 _LATEST = 50
@@ -34,6 +42,24 @@ class Whereabouts:
     events: list[Mapping[str, Any]]
     ahead: int
     """Runs that will probably be claimed before its own."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One run of a submission."""
+
+    run_id: str
+    state: str
+    purpose: str
+    """`live` or `regrade`."""
+    attempts: int
+    """Our failures so far."""
+    last_error: str | None
+    ahead: int | None
+    """Runs that will probably be claimed before it; null when it does not wait."""
+    batch_id: str | None
+    """The batch of re-grades that it serves; null when it serves none."""
+    batch_state: str | None
 
 
 @dataclass(frozen=True)
@@ -92,6 +118,49 @@ def whereabouts(store: Store, named: str) -> Whereabouts:
         if waiting:
             ahead = runs_before(connection, waiting[-1]) or 0
     return Whereabouts(dict(submission), [dict(run) for run in runs], verdict, [dict(e) for e in events[::-1]], ahead)
+
+
+def places(store: Store, submission_id: str) -> list[Place]:
+    """Every run of a submission, oldest first; empty when it was never accepted."""
+    statement = (
+        select(
+            RunRow.__table__,
+            RegradeBatchRow.batch_id,
+            RegradeBatchRow.state.label("batch_state"),
+        )
+        .join(RegradeItemRow, RegradeItemRow.id == RunRow.item_id, isouter=True)
+        .join(RegradeBatchRow, RegradeBatchRow.batch_id == RegradeItemRow.batch_id, isouter=True)
+        .where(RunRow.submission_id == submission_id)
+        .order_by(RunRow.created_at)
+    )
+    with store.transaction() as connection:
+        return [
+            Place(
+                row["run_id"],
+                row["state"],
+                row["purpose"],
+                row["attempts"],
+                row["last_error"],
+                runs_before(connection, row),
+                row["batch_id"],
+                row["batch_state"],
+            )
+            for row in connection.execute(statement).mappings()
+        ]
+
+
+def runs_before(connection: Connection, run: RowMapping) -> int | None:
+    """How many runs will probably be claimed before one that waits, given its row; None when it does not wait."""
+    if run["state"] == RunState.RUN_QUEUED.value:
+        return fairness.runs_before(connection, run)
+    if run["state"] != RunState.JUDGE_QUEUED.value:
+        return None
+    earlier = (RunRow.priority < run["priority"]) | (
+        (RunRow.priority == run["priority"]) & (RunRow.created_at < run["created_at"])
+    )
+    return connection.execute(
+        select(func.count()).select_from(RunRow).where(RunRow.state == written(RunState.JUDGE_QUEUED), earlier)
+    ).scalar_one()
 
 
 def queue_state(store: Store, submission_id: str | None = None) -> QueueState:

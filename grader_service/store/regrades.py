@@ -28,6 +28,8 @@ _LAST = 10
 _BATCH = TypeAdapter(Batch)
 _AT_ONCE = 2000
 _MOST_ERROR = 1000
+MOST_SHOWN = 50
+"""Dead-lettered items that are listed."""
 
 
 @dataclass(frozen=True)
@@ -294,6 +296,35 @@ def events(store: Store, batch_id: str, limit: int = 1000) -> list[Happened]:
     with store.transaction() as connection:
         rows = connection.execute(statement).mappings().all()
     return [Happened(**row) for row in rows[::-1]]
+
+
+@dataclass(frozen=True)
+class DeadLettered:
+    """One item whose tries our failures used up."""
+
+    submission_id: str
+    repetition: int
+    """1-based; the first one is what `apply` puts in force."""
+    attempts: int
+    error: str
+
+
+def dead_lettered(store: Store, batch_id: str, limit: int = MOST_SHOWN) -> list[DeadLettered]:
+    """Items that need attention, by submission id and repetition."""
+    statement = (
+        select(
+            RegradeItemRow.submission_id, RegradeItemRow.repetition, RegradeItemRow.attempts, RegradeItemRow.last_error
+        )
+        .where(RegradeItemRow.batch_id == batch_id, RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
+        .order_by(RegradeItemRow.submission_id, RegradeItemRow.repetition)
+        .limit(limit)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(statement).all()
+    return [
+        DeadLettered(row.submission_id, row.repetition, row.attempts, (row.last_error or "")[:_MOST_ERROR])
+        for row in rows
+    ]
 
 
 def open_items(store: Store) -> dict[tuple[str, str], int]:

@@ -10,8 +10,8 @@ from grader_service.model.regrade import BatchState
 from grader_service.retry_policy import RetryPolicy
 from grader_service.store import regrades
 from grader_service.store.engine import Store
-from grader_service.store.regrade_dead_letters import MOST_SHOWN
 from grader_service.store.regrade_tables import RegradeItemRow
+from grader_service.store.regrades import MOST_SHOWN
 from tests.command_line import typed
 from tests.regrade.deps import overwrite, some_deps, started, worked_off
 from tests.regrade.stored import fill

@@ -17,8 +17,8 @@ from grader_service.regrade.releasing import release_due
 from grader_service.retry_policy import RetryPolicy
 from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
 from grader_service.store.operations import whereabouts
-from grader_service.store.regrade_dead_letters import dead_lettered
 from grader_service.store.regrade_tables import RegradeItemRow
+from grader_service.store.regrades import dead_lettered
 from grader_service.store.tables import CompatibilityRow, EvidenceRow, VerdictRow
 from tests.regrade.deps import (
     COUNT,

@@ -12,8 +12,8 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.store import acceptance, fairness, leases, results, sweep
 from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Refused
 from grader_service.store.clock import db_now
+from grader_service.store.operations import places, runs_before
 from grader_service.store.outbox import Waiter
-from grader_service.store.places import places, runs_before
 from grader_service.store.tables import EventRow, RunRow
 from tests.store.factories import PLAN, a_submission, a_verdict
 

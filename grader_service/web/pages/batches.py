@@ -15,7 +15,7 @@ from grader_service.regrade.filters import rows_of
 from grader_service.report.cohort.selection import described
 from grader_service.report.cohort.wording import KINDS, LEVELS, STATES
 from grader_service.store import regrades
-from grader_service.store.regrade_dead_letters import DeadLettered, dead_lettered
+from grader_service.store.regrades import DeadLettered, dead_lettered
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields
