@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from grader_service.host.gpu.monitor import GpuMonitor
     from grader_service.model.base import Device
     from grader_service.service.canary import Canary
-    from grader_service.service.gate import Gate
+    from grader_service.service.gate import DeviceGate
     from grader_service.service.retaining import Keeping
     from grader_service.service.run_spaces import HostWord
     from grader_service.service.runner import RunnerDeps
@@ -259,11 +259,11 @@ def open_pod_broker(settings: Settings) -> "PodBroker":
 
 
 def runner_deps(
-    settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "Gate", word: "HostWord | None" = None
+    settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "DeviceGate", word: "HostWord | None" = None
 ) -> "RunnerDeps":
     """What a runner works with; its host is watched where there is a word of whether it is fit."""
     from grader_service.measure.kept_references import KeptReferences  # noqa: PLC0415 - see above
-    from grader_service.service.readiness import UnwatchedHost  # noqa: PLC0415
+    from grader_service.service.readiness import Host  # noqa: PLC0415
     from grader_service.service.run_spaces import WatchedHost  # noqa: PLC0415
     from grader_service.service.runner import RunnerDeps  # noqa: PLC0415
     from sandbox.warm.pool import WarmPool  # noqa: PLC0415
@@ -293,7 +293,7 @@ def runner_deps(
         preflights_only=settings.preflights_only,
         reuse_days=settings.reuse_days,
         references=references,
-        host=UnwatchedHost() if word is None else WatchedHost(word, sandbox, settings.state_dir),
+        host=Host() if word is None else WatchedHost(word, sandbox, settings.state_dir),
     )
 
 

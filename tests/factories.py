@@ -182,7 +182,7 @@ def ended(ending: Ending, exit_code: int | None = 1) -> Evidence:
 
 
 class OpenGate:
-    """A device without a steward; implements `Gate`."""
+    """A device without a steward; stands in for `DeviceGate`."""
 
     def open(self) -> bool:
         """Always."""

@@ -14,7 +14,7 @@ from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.lab import LabRef
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.kept_labs import installed_lab
-from grader_service.service.reviewing import Reviewing
+from grader_service.service.reviewing import judge_reviewed
 from grader_service.signer.signatures import KeySigner
 from grader_service.store import acceptance, leases, results
 from grader_service.store.acceptance import Arrival, IntakeLimits
@@ -148,7 +148,7 @@ def decisions(store):
 
 def look(judge):
     """One round of who makes the verdicts of what was decided; how many it made."""
-    return Reviewing(judge).look()
+    return judge_reviewed(judge)
 
 
 def check_of(document, name=CHECK):

@@ -3,11 +3,10 @@
 from celery import Celery
 
 from grader_service import wiring
-from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.queue.wake_ups import announce, holding
 from grader_service.retry_policy import EXPIRED_LEASES
 from grader_service.service.expiring import Expiry
-from grader_service.service.readiness import BROKER, RESULTS, Readiness
+from grader_service.service.readiness import BROKER, Readiness
 from grader_service.service.sweeper import Chore
 from grader_service.settings import Settings
 from grader_service.store.engine import Store
@@ -48,14 +47,10 @@ def common_chores(settings: Settings, store: Store, app: Celery, readiness: Read
     silent_s = _SILENT_LOOKS * settings.sweep_s
     return [
         ("expire_leases", expiry.look),
-        ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=silent_s))),
+        ("announce", unless_away(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=silent_s))),
     ]
 
 
-def judges_chores(relay: OutboxRelay, readiness: Readiness) -> list[tuple[str, Chore]]:
-    """Chores of a worker that judges: it sends answers that are still unsent."""
-    return [("deliver", _with(RESULTS, readiness, relay.deliver_all))]
-
-
-def _with(needed: str, readiness: Readiness, chore: Chore) -> Chore:
-    return lambda: None if needed in readiness.missing else chore()
+def unless_away(server: str, readiness: Readiness, chore: Chore) -> Chore:
+    """A chore that is left out in rounds in which this server was found to be away."""
+    return lambda: None if server in readiness.missing else chore()

@@ -18,7 +18,7 @@ from grader_service.host.confinement import hide_this_process
 from grader_service.judging.process import JudgeProcess
 from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_answers_app, make_app
-from grader_service.queue.chores import announce_waiting, common_chores, judges_chores
+from grader_service.queue.chores import announce_waiting, common_chores, unless_away
 from grader_service.queue.consumer_watchdog import ConsumerWatchdog
 from grader_service.queue.envelope import Envelope, Unreadable
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
@@ -39,12 +39,10 @@ from grader_service.service.readiness import (
     RESULTS,
     Probe,
     Readiness,
-    database_probe,
-    signer_probe,
-    state_folder_probe,
+    judging_probes,
 )
 from grader_service.service.retaining import Retention
-from grader_service.service.reviewing import Reviewing
+from grader_service.service.reviewing import judge_reviewed
 from grader_service.service.second_opinions import second_opinions_of
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
@@ -91,9 +89,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         settings.state_dir,
         (pulse.ANY,),
         [
-            state_folder_probe(settings.state_dir),
-            database_probe(store),
-            signer_probe(deps.signer),
+            *judging_probes(settings.state_dir, store, deps.signer),
             *(Probe(name, partial(require_answer, redis, name)) for name, redis in servers.items()),
         ],
         # One that is away was waited for already.
@@ -111,9 +107,10 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     log.info("judge_starts", owner=owner, children=children)
     store.close()
     # Beside the other chores, which need not wait for a place of backups that hangs, or for an object store.
-    sending = Sweeper(judges_chores(relay, readiness), settings.sweep_s)
-    reviews = Reviewing(JudgeDeps(store, deps.registry, deps.signer, owner, opinions=opinions))
-    reviewing = Sweeper([("reviews", reviews.look)], settings.sweep_s)
+    deliver = unless_away(RESULTS, readiness, relay.deliver_all)
+    sending = Sweeper([("deliver", deliver)], settings.sweep_s)
+    judge = JudgeDeps(store, deps.registry, deps.signer, owner, opinions=opinions)
+    reviewing = Sweeper([("reviews", partial(judge_reviewed, judge))], settings.sweep_s)
     intake = Intake(settings, app, deps, sending)
     progress = ProgressRelay(
         wiring.open_redis(settings), make_answers_app(settings), store, settings.reply_queue_length // 4
@@ -190,8 +187,9 @@ class Intake:
         self._app = app
         self._deps = deps
         self._sending = sending
+        keep = partial(dead_letters.keep, deps.store)
         self._loops = [
-            IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse, self._keep, alive_s=settings.lease_s)
+            IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse, keep, alive_s=settings.lease_s)
             for _ in range(settings.intake_threads)
         ]
         self._threads = [
@@ -219,7 +217,7 @@ class Intake:
             purpose_of(body, purpose) for (body, _), kind in zip(messages, kinds, strict=True) if kind == "accepted"
         }
         if not all(plenty(self._app, "run", of) for of in accepted):
-            announce_waiting(self._store, self._app, limit=len(envelopes))
+            announce_waiting(self._deps.store, self._app, limit=len(envelopes))
         if {"repeated", "refused"} & set(kinds):
             self._sending.nudge()  # an answer is due at once
         return [kind != "away" for kind in kinds]
@@ -227,10 +225,3 @@ class Intake:
     def _refuse(self, problem: Unreadable) -> None:
         refuse_unreadable(self._deps, str(problem), problem.task_id)
         self._sending.nudge()
-
-    def _keep(self, raw: bytes, purpose: Purpose, task_id: str | None, reason: str) -> None:
-        dead_letters.keep(self._store, raw, purpose, task_id, reason)
-
-    @property
-    def _store(self) -> Store:
-        return self._deps.store

@@ -1,28 +1,22 @@
 """Judges the items of running batches from stored evidence, a chunk at a time."""
 
-import hashlib
-import threading
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+from functools import partial
 
 import structlog
 
-from checks.registry import Registry
 from grader_service.errors import ConfigurationError, GraderError, InfrastructureError, StoreUnavailable, UsageError
-from grader_service.judging.process import JudgeProcess
 from grader_service.model.lab import LabSpec
 from grader_service.retry_policy import REGRADE_ITEMS, RetryPolicy
+from grader_service.service.judge import JudgeDeps, verdict_of
 from grader_service.service.kept_labs import kept_lab
+from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
-from grader_service.service.second_opinions import SecondOpinions
-from grader_service.service.verdict_making import verdict_on
-from grader_service.signer.signatures import Signer, SignerAway
+from grader_service.signer.signatures import SignerAway
 from grader_service.store import regrades
-from grader_service.store.engine import Store
 from grader_service.store.regrade_work import Answer, Chunk, Job, claim_chunk, give_back, renew_chunk, store_answers
+from grader_service.store.results import StoredEvidence, unpacked
 
 log = structlog.get_logger(__name__)
 
@@ -34,19 +28,10 @@ class LabNotHere(InfrastructureError):
     """This process cannot read the batch's lab: a plugin is missing or of another version here, perhaps only here."""
 
 
-@dataclass
-class BulkDeps:
-    """What judging in bulk works with: no sandbox, no GPU, no queue."""
+@dataclass(frozen=True)
+class BulkDeps(JudgeDeps):
+    """What judging in bulk works with: as a judge, and no queue."""
 
-    store: Store
-    registry: Registry
-    signer: Signer
-    owner: str
-    judging: JudgeProcess | None = None
-    """Where checks judge; in this process if absent."""
-    opinions: SecondOpinions | None = None
-    """Asks a model for second opinions, where one is set up."""
-    lease_s: float = 60.0
     retry: RetryPolicy = REGRADE_ITEMS
     labs: dict[str, dict[str, LabSpec]] = field(default_factory=dict)
     """By batch, then by lab."""
@@ -69,7 +54,8 @@ def judge_chunk(deps: BulkDeps, stopped: Callable[[], bool] = lambda: False, *, 
         return None
     _require_labs(deps, chunk)
     answers: list[Answer] = []
-    with _Renewal(deps, chunk):
+    renew = partial(renew_chunk, deps.store, chunk, deps.lease_s)
+    with LeaseHeartbeat(renew, deps.lease_s, batch=chunk.batch_id):  # lost: what is stored in the end is refused
         for job in chunk.jobs:
             if stopped():
                 break
@@ -112,13 +98,10 @@ def _give_back(deps: BulkDeps, chunk: Chunk, jobs: Sequence[Job]) -> None:
 
 def _answer(deps: BulkDeps, chunk: Chunk, job: Job) -> Answer:
     try:
-        kind, document = _document(job)
+        stored = _evidence(job)
         _ = job.base  # read here, so that one that cannot be read fails this item and no other
         lab = _labs(deps, chunk.batch_id)[job.submission.lab]
-        run, judging, reviews = job.run_id, deps.judging, job.reviews
-        verdict = verdict_on(
-            job.submission, lab, run, kind, document, deps.registry, judging, reviews, opinions=deps.opinions
-        )
+        verdict = verdict_of(deps, job.submission, lab, job.run_id, stored, job.reviews)
         return Answer(job, deps.signer.sign(verdict))
     except (StoreUnavailable, SignerAway):
         raise
@@ -132,21 +115,15 @@ def _answer(deps: BulkDeps, chunk: Chunk, job: Job) -> Answer:
         return Answer(job, None, f"{type(error).__name__}: {error}", again=False)
 
 
-def _document(job: Job) -> tuple[str, bytes]:
-    """Kind and bytes of the evidence.
+def _evidence(job: Job) -> StoredEvidence:
+    """What the run left.
 
     Raises:
         InfrastructureError: it is gone, or not what was written.
     """
-    if job.kind is None or job.document is None:
+    if job.kind is None or job.sha256 is None or job.document is None:
         raise InfrastructureError(f"the evidence of run {job.run_id} is not stored any more")
-    try:
-        document = zlib.decompress(job.document)
-    except zlib.error as error:
-        raise InfrastructureError(f"the evidence of run {job.run_id} is damaged: {error}") from error
-    if hashlib.sha256(document).hexdigest() != job.sha256:
-        raise InfrastructureError(f"the evidence of run {job.run_id} does not match its digest")
-    return job.kind, document
+    return unpacked(job.run_id, job.kind, job.sha256, job.document)
 
 
 def _labs(deps: BulkDeps, batch_id: str) -> dict[str, LabSpec]:
@@ -162,31 +139,3 @@ def _labs(deps: BulkDeps, batch_id: str) -> dict[str, LabSpec]:
             }
         )
     return deps.labs[batch_id]
-
-
-class _Renewal:
-    """Keeps the lease of a chunk alive while a check takes its time."""
-
-    def __init__(self, deps: BulkDeps, chunk: Chunk) -> None:
-        self._deps = deps
-        self._chunk = chunk
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="chunk-renewal", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join(timeout=self._deps.lease_s)
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._deps.lease_s / 3):
-            try:
-                if not renew_chunk(self._deps.store, self._chunk, self._deps.lease_s):
-                    return  # what is stored in the end will be refused
-            except StoreUnavailable as error:
-                log.warning("lease_not_renewed", batch=self._chunk.batch_id, error=str(error)[:200])

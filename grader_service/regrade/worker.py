@@ -18,7 +18,7 @@ from grader_service.regrade.releasing import ReleaseDeps, release_due
 from grader_service.retry_policy import REGRADE_ITEMS
 from grader_service.service import pulse
 from grader_service.service.expiring import Expiry
-from grader_service.service.readiness import Readiness, database_probe, signer_probe, state_folder_probe
+from grader_service.service.readiness import Readiness, judging_probes
 from grader_service.service.second_opinions import second_opinions_of
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
@@ -54,7 +54,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         store,
         settings.state_dir,
         (pulse.REGRADE,),
-        [state_folder_probe(settings.state_dir), database_probe(store), signer_probe(signer)],
+        judging_probes(settings.state_dir, store, signer),
         chores=lambda: sweeper.failing,
     )
     expiry = Expiry(lambda: expire_items(store, policy), settings.lease_s, readiness)

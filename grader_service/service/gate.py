@@ -1,7 +1,5 @@
 """Whether this worker's device may take a run now, and how it came out of one."""
 
-from typing import Protocol
-
 import structlog
 
 from grader_service.host.gpu.steward import GpuUnfit, Health, Steward
@@ -9,34 +7,6 @@ from grader_service.store import devices
 from grader_service.store.engine import Store
 
 log = structlog.get_logger(__name__)
-
-
-class Gate(Protocol):
-    """Stands before a device."""
-
-    def open(self) -> bool:
-        """Whether a run may start now; looked at before anything is claimed."""
-        ...
-
-    def free(self) -> bool:
-        """Whether what can wait may use the device now; a look that changes nothing."""
-        ...
-
-    def release(self) -> Health | None:
-        """How the device came out of a run; None where there is no GPU.
-
-        Raises:
-            GpuUnfit: the hardware failed during the run, whose result must not be used.
-        """
-        ...
-
-    def examine(self) -> None:
-        """Looks at the device after a run broke off, as closely as before the next one.
-
-        Raises:
-            GpuUnfit: that run left it unfit.
-        """
-        ...
 
 
 class DeviceGate:
@@ -54,7 +24,7 @@ class DeviceGate:
         self._steward = steward
 
     def open(self) -> bool:
-        """See `Gate.open`: ready in the store, and clean."""
+        """Whether a run may start now, ready in the store and clean; looked at before anything is claimed."""
         state = self.seen()
         if state != devices.READY:
             log.warning("device_closed", device=self._device_id, state=state)
@@ -68,16 +38,24 @@ class DeviceGate:
         return True
 
     def free(self) -> bool:
-        """See `Gate.free`: ready in the store, and nobody on it."""
+        """Whether what can wait may use the device now, with nobody on it; a look that changes nothing."""
         here, _ = devices.state_and_reason(self._store, self._device_id)
         return here == devices.READY and (self._steward is None or self._steward.is_free())
 
     def release(self) -> Health | None:
-        """See `Gate.release`."""
+        """How the device came out of a run; None where there is no GPU.
+
+        Raises:
+            GpuUnfit: the hardware failed during the run, whose result must not be used.
+        """
         return self._steward.release() if self._steward is not None else None
 
     def examine(self) -> None:
-        """See `Gate.examine`."""
+        """Looks at the device after a run broke off, as closely as before the next one.
+
+        Raises:
+            GpuUnfit: that run left it unfit.
+        """
         if self._steward is not None:
             self._steward.admit()
 

@@ -1,6 +1,7 @@
 """The second half of a grading: takes stored evidence, judges it, and puts a signed verdict in force."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -9,8 +10,9 @@ from grader_service.errors import GraderError, InfrastructureError, JudgeFailed,
 from grader_service.judging.process import JudgeProcess
 from grader_service.labs.discovery import LabText
 from grader_service.model.evidence import RunPlan
-from grader_service.model.lab import LabRef
+from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.review import Reviews
+from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.retry_policy import JUDGING, RetryPolicy
 from grader_service.service.kept_labs import kept_lab
@@ -63,7 +65,7 @@ def judge_next(deps: JudgeDeps) -> Verdict | None:
         return None
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        LeaseHeartbeat(deps.store, claim, deps.lease_s, on_lost=lambda: None),
+        LeaseHeartbeat(partial(leases.renew, deps.store, claim, deps.lease_s), deps.lease_s, run_id=claim.run_id),
     ):
         try:
             reviews = review_cases.decided(deps.store, claim.submission_id)
@@ -94,12 +96,24 @@ def _verdict(deps: JudgeDeps, claim: Claim, reviews: Reviews) -> Verdict:
         mode = Mode.PREFLIGHT if preflight else Mode.OFFICIAL
         return cancelled(submission, claim.run_id, claim.cancelled, mode, _text_of(deps, kept))
     lab, stored = kept_lab(deps.store, kept, deps.registry), evidence_of(deps, claim.run_id)
-    run, document, judging = claim.run_id, stored.document, deps.judging
     if preflight:
-        return preflight_on(submission, lab, run, stored.kind, document, deps.registry, judging)
-    return verdict_on(
-        submission, lab, run, stored.kind, document, deps.registry, judging, reviews, opinions=deps.opinions
-    )
+        run, document = claim.run_id, stored.document
+        return preflight_on(submission, lab, run, stored.kind, document, deps.registry, deps.judging)
+    return verdict_of(deps, submission, lab, claim.run_id, stored, reviews)
+
+
+def verdict_of(
+    deps: JudgeDeps,
+    submission: Submission,
+    lab: LabSpec,
+    run_id: str,
+    stored: results.StoredEvidence,
+    reviews: Reviews,
+) -> Verdict:
+    """`verdict_on`, with what this judge has."""
+    document, registry, judging = stored.document, deps.registry, deps.judging
+    opinions = deps.opinions
+    return verdict_on(submission, lab, run_id, stored.kind, document, registry, judging, reviews, opinions=opinions)
 
 
 def _text_of(deps: JudgeDeps, kept: LabRef) -> LabText | None:
@@ -119,10 +133,7 @@ def evidence_of(deps: JudgeDeps, run_id: str) -> results.StoredEvidence:
         InfrastructureError: it is gone or damaged.
         StoreUnavailable: the database failed.
     """
-    try:
-        stored = results.load_evidence(deps.store, run_id)
-    except ValueError as error:
-        raise InfrastructureError(str(error)) from error
+    stored = results.load_evidence(deps.store, run_id)
     if stored is None:
         raise InfrastructureError(f"the evidence of run {run_id}, which is to be judged, is not stored")
     return stored

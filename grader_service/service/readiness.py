@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
 
 import structlog
 
@@ -55,19 +54,15 @@ def problems(probes: Sequence[Probe]) -> dict[str, str]:
     return found
 
 
-def state_folder_probe(state_dir: Path) -> Probe:
-    """The state folder belongs to this process; see `state_folder`."""
-    return Probe("state folder", lambda: state_folder.require_own(state_dir))
-
-
 def database_probe(store: Store) -> Probe:
     """The database answers, with a schema that this version can work with."""
     return Probe(DATABASE, store.check_schema)
 
 
-def signer_probe(signer: Signer) -> Probe:
-    """Somebody signs verdicts."""
-    return Probe("signer", signer.keys)
+def judging_probes(state_dir: Path, store: Store, signer: Signer) -> list[Probe]:
+    """What whoever judges needs: its own state folder, the database, and somebody who signs."""
+    folder = Probe("state folder", lambda: state_folder.require_own(state_dir))
+    return [folder, database_probe(store), Probe("signer", signer.keys)]
 
 
 def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe:
@@ -148,25 +143,13 @@ class Readiness:
             workers.forget(self._store, self._identity)
 
 
-class Host(Protocol):
-    """What a runner knows of the host that it is to begin a run on."""
+class Host:
+    """What a runner knows of the host that it is to begin a run on. Nobody watches this one: runs show if it is fit."""
 
     def fit(self) -> bool:
         """Whether a run may be begun here, by what is known; asks nobody."""
-        ...
-
-    def misfit(self) -> str | None:
-        """Looks, after a run could not be begun: why none can be now; None where it was that run's own bad luck."""
-        ...
-
-
-class UnwatchedHost:
-    """A host of which nobody looks whether it is fit: runs show it."""
-
-    def fit(self) -> bool:
-        """See `Host.fit`."""
         return True
 
     def misfit(self) -> str | None:
-        """See `Host.misfit`."""
+        """Looks, after a run could not be begun: why none can be now; None where it was that run's own bad luck."""
         return None

@@ -7,9 +7,8 @@ import structlog
 from grader_service.errors import GraderError, StoreUnavailable
 from grader_service.judging.process import JudgeProcess
 from grader_service.model.verdict import Verdict
-from grader_service.service.judge import JudgeDeps, evidence_of
+from grader_service.service.judge import JudgeDeps, evidence_of, verdict_of
 from grader_service.service.kept_labs import kept_lab
-from grader_service.service.verdict_making import verdict_on
 from grader_service.signer.signatures import SignerAway
 from grader_service.store import review_cases
 from grader_service.store.one_by_one import tell
@@ -23,31 +22,23 @@ _MOST_LEFT = 1000
 """That could not be judged in one round: there is more wrong than single submissions."""
 
 
-class Reviewing:
-    """Judges again, from stored evidence, each submission about which somebody decided.
+def judge_reviewed(deps: JudgeDeps) -> int:
+    """Judges again, from stored evidence, what people decided about; returns how many verdicts came in force.
 
-    Args:
-        deps: to work with. Without a judging process one is started while there is something to do.
+    Without a judging process one is started while there is something to do.
+
+    Raises:
+        RowsLeft: some could not be judged, and wait; all others were.
+        SignerAway: nobody signs now; nothing was judged.
+        StoreUnavailable: the database failed.
     """
-
-    def __init__(self, deps: JudgeDeps) -> None:
-        self._deps = deps
-
-    def look(self) -> int:
-        """One round; how many verdicts it put in force.
-
-        Raises:
-            RowsLeft: some could not be judged, and wait; all others were.
-            SignerAway: nobody signs now; nothing was judged.
-            StoreUnavailable: the database failed.
-        """
-        if not decided_cases(self._deps.store, 1):
-            return 0
-        self._deps.signer.keys()
-        if self._deps.judging is not None:
-            return _judge_all(self._deps)
-        with JudgeProcess() as judging:
-            return _judge_all(replace(self._deps, judging=judging))
+    if not decided_cases(deps.store, 1):
+        return 0
+    deps.signer.keys()
+    if deps.judging is not None:
+        return _judge_all(deps)
+    with JudgeProcess() as judging:
+        return _judge_all(replace(deps, judging=judging))
 
 
 def _judge_all(deps: JudgeDeps) -> int:
@@ -82,11 +73,7 @@ def judge_decided(deps: JudgeDeps, case: Decided) -> Verdict | None:
     submission = load_submission(deps.store, case.submission_id)
     reviews = review_cases.decided(deps.store, case.submission_id)
     lab, stored = kept_lab(deps.store, case.lab, deps.registry), evidence_of(deps, case.run_id)
-    run, document, judging = case.run_id, stored.document, deps.judging
-    opinions = None if deps.opinions is None else deps.opinions.kept_ones()
-    verdict = deps.signer.sign(
-        verdict_on(submission, lab, run, stored.kind, document, deps.registry, judging, reviews, opinions=opinions)
-    )
+    verdict = deps.signer.sign(verdict_of(deps, submission, lab, case.run_id, stored, reviews))
     if not store_reviewed(deps.store, case, verdict, reviews, deps.owner):
         return None
     log.info("reviewed", submission_id=case.submission_id, status=verdict.status.value, code=verdict.code)

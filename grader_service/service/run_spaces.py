@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader_service import state_folder
 from grader_service.errors import Outdated
-from grader_service.service.readiness import Probe, problems
+from grader_service.service.readiness import Host, Probe, problems
 from sandbox.api import SandboxRunner, SpaceLimits
 
 RUN_SPACE = "run space"
@@ -95,8 +95,8 @@ class RunSpaceProbe:
         self._next = time.monotonic() + self._every_s
 
 
-class WatchedHost:
-    """The host of a runner's child: `readiness.Host` by the word that it shares with its parent."""
+class WatchedHost(Host):
+    """The host of a runner's child, by the word that it shares with its parent."""
 
     def __init__(self, word: HostWord, sandbox: SandboxRunner, state_dir: Path) -> None:
         self._word = word

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -23,11 +24,11 @@ from grader_service.retry_policy import RUNS, RetryPolicy
 from grader_service.run.execution import beginning
 from grader_service.run.progress import Progress, Silent
 from grader_service.service.deduplication import as_own, evidence_of_duplicate
-from grader_service.service.gate import Gate
+from grader_service.service.gate import DeviceGate
 from grader_service.service.lab_texts import kept_text
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
-from grader_service.service.readiness import Host, UnwatchedHost
+from grader_service.service.readiness import Host
 from grader_service.service.running import run
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
@@ -70,7 +71,7 @@ class RunnerDeps:
     sandbox: SandboxRunner
     device: Device
     owner: str
-    gate: Gate
+    gate: DeviceGate
     state_dir: Path
     """Where it keeps what its runs need on this host."""
     gpu: Gpu | None = None
@@ -89,7 +90,7 @@ class RunnerDeps:
     references: KeptReferences | None = None
     """Rates of our reference from between runs; None to measure it in every run."""
     progress: Callable[[Claim], Progress] = lambda _: Silent()
-    host: Host = field(default_factory=UnwatchedHost)
+    host: Host = field(default_factory=Host)
 
 
 def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -> RunEnd:
@@ -116,9 +117,10 @@ def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -
     if claim is None:
         return RunEnd.NOTHING
     sandbox = Abortable((deps.unprepared if claim.purpose == PREFLIGHT else None) or deps.sandbox)
+    renew = partial(leases.renew, deps.store, claim, deps.lease_s)
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        LeaseHeartbeat(deps.store, claim, deps.lease_s, on_lost=sandbox.abort, limit_s=deps.limit_s) as heartbeat,
+        LeaseHeartbeat(renew, deps.lease_s, sandbox.abort, deps.limit_s, run_id=claim.run_id) as heartbeat,
     ):
         log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
         try:
@@ -190,7 +192,7 @@ def _run(
         # No attempt of the learner: nothing was measured, so noise got no new chance.
         document = as_own(work.found, claim.run_id).model_dump_json().encode()
         log.info("run_deduplicated", reused_from=work.found.run.run_id)
-        return _ended(claim, kept=_store(deps, claim, "evidence", document, {}))
+        return _store(deps, claim, "evidence", document, {})
     with _fetching(deps, claim) as folder:
         path = folder / "artifact"
         with beginning():
@@ -219,22 +221,13 @@ def _run(
             deps.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
             raise
         if isinstance(found, Rejection):
-            return _ended(claim, kept=_store(deps, claim, "rejection", found.model_dump_json().encode(), {}))
+            return _store(deps, claim, "rejection", found.model_dump_json().encode(), {})
         if sandbox.aborted:
             deps.gate.examine()
             raise SandboxUnavailable("the run was aborted")
         evidence = _with_health(found.evidence, deps.gate.release())
         kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
-        kept = _store(deps, claim, kind, evidence.model_dump_json().encode(), found.blobs)
-    return _ended(claim, kept=kept)
-
-
-def _ended(claim: Claim, *, kept: bool) -> RunEnd:
-    if not kept:
-        log.warning("run_fenced_off", fence=claim.fence)
-        return RunEnd.LOST
-    log.info("run_stored", fence=claim.fence)
-    return RunEnd.STORED
+        return _store(deps, claim, kind, evidence.model_dump_json().encode(), found.blobs)
 
 
 @contextlib.contextmanager
@@ -268,8 +261,12 @@ def _probe_task(deps: RunnerDeps, ref: ProbeRef, folder: Path) -> ProbeTask:
 
 def _store(
     deps: RunnerDeps, claim: Claim, kind: results.EvidenceKind, document: bytes, blobs: Mapping[str, bytes]
-) -> bool:
-    return patiently(lambda: results.store_evidence(deps.store, claim, kind, document, blobs))
+) -> RunEnd:
+    if not patiently(lambda: results.store_evidence(deps.store, claim, kind, document, blobs)):
+        log.warning("run_fenced_off", fence=claim.fence)
+        return RunEnd.LOST
+    log.info("run_stored", fence=claim.fence)
+    return RunEnd.STORED
 
 
 def _tested(evidence: Evidence) -> bool:

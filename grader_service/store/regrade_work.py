@@ -21,6 +21,7 @@ from grader_service.store.events import record
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import differs, settle
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
+from grader_service.store.results import EvidenceKind
 from grader_service.store.review_cases import decisions_on, open_cases
 from grader_service.store.submissions import submission_from
 from grader_service.store.tables import EvidenceRow, SubmissionRow, VerdictRow, table_of
@@ -40,8 +41,8 @@ class Job:
     base_verdict_id: str
     base_summary: str
     """`VerdictSummary` as JSON."""
-    kind: str | None
-    """As in `EvidenceRow`; null when the evidence is gone."""
+    kind: EvidenceKind | None
+    """Null when the evidence is gone; so are the next two."""
     sha256: str | None
     document: bytes | None
     """Compressed, as it lies in the store."""

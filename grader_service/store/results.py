@@ -45,7 +45,6 @@ class StoredEvidence:
     """A run's document, as it was written."""
 
     kind: EvidenceKind
-    sha256: str
     document: bytes
 
 
@@ -102,7 +101,7 @@ def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:
     """A run's document, checked against its digest; None when there is none, or none any more.
 
     Raises:
-        ValueError: the stored bytes are not what was written.
+        InfrastructureError: the stored bytes are not what was written.
     """
     with store.transaction() as connection:
         row = connection.execute(
@@ -112,10 +111,22 @@ def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:
         ).one_or_none()
     if row is None:
         return None
-    document = zlib.decompress(row.document)
-    if hashlib.sha256(document).hexdigest() != row.sha256:
-        raise ValueError(f"the evidence of run {run_id} does not match its digest")
-    return StoredEvidence(row.kind, row.sha256, document)
+    return unpacked(run_id, row.kind, row.sha256, row.document)
+
+
+def unpacked(run_id: str, kind: EvidenceKind, sha256: str, compressed: bytes) -> StoredEvidence:
+    """The document of a run's row of evidence.
+
+    Raises:
+        InfrastructureError: it is not what was written.
+    """
+    try:
+        document = zlib.decompress(compressed)
+    except zlib.error as error:
+        raise InfrastructureError(f"the evidence of run {run_id} is damaged: {error}") from error
+    if hashlib.sha256(document).hexdigest() != sha256:
+        raise InfrastructureError(f"the evidence of run {run_id} does not match its digest")
+    return StoredEvidence(kind, document)
 
 
 def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews | None = None) -> bool:

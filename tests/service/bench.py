@@ -10,7 +10,7 @@ from sqlalchemy import select
 from checks.registry import Registry
 from grader_service.model.verdict import Verdict
 from grader_service.retry_policy import RetryPolicy
-from grader_service.service.gate import Gate
+from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDeps
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, RunnerDeps, run_next
@@ -45,7 +45,7 @@ class Bench:
         assert receive(self._intake, message, "live", None).kind == "accepted"
         return str(message["submission_id"])
 
-    def deps(self, gate: Gate | None = None, sandbox: SandboxRunner | None = None, **changes: Any) -> RunnerDeps:
+    def deps(self, gate: DeviceGate | None = None, sandbox: SandboxRunner | None = None, **changes: Any) -> RunnerDeps:
         """Dependencies of a runner, without a delay before another try."""
         values = {
             "store": self.store,

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from grader_service.queue.chores import common_chores, judges_chores
+from grader_service.queue.chores import common_chores, unless_away
 from grader_service.service import pulse
 from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, device_probe, problems
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
@@ -162,9 +161,8 @@ class TestTheWord:
         def deliver_all():
             nowhere.send_task()
 
-        post = SimpleNamespace(deliver_all=deliver_all)
         common = common_chores(Settings(), bench.store, nowhere, readiness)
-        chores = dict(common + judges_chores(post, readiness))
+        chores = dict([*common, ("deliver", unless_away(RESULTS, readiness, deliver_all))])
         readiness.look()
         chores[chore]()
         readiness.look()

@@ -51,16 +51,16 @@ class Gate(OpenGate):
         self.released = 0
 
     def open(self):
-        """See `Gate.open`."""
+        """See `DeviceGate.open`."""
         self.opened += 1
         return not self.closed
 
     def free(self):
-        """See `Gate.free`."""
+        """See `DeviceGate.free`."""
         return not self.closed
 
     def release(self):
-        """See `Gate.release`."""
+        """See `DeviceGate.release`."""
         self.released += 1
 
 

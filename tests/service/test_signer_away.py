@@ -6,7 +6,7 @@ import pytest
 
 from grader_service.regrade.bulk import judge_chunk
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.service.readiness import problems, signer_probe
+from grader_service.service.readiness import judging_probes, problems
 from grader_service.signer.asking import SocketSigner
 from grader_service.signer.signatures import Signer, SignerAway, signed_by
 from grader_service.store import workers
@@ -71,7 +71,7 @@ def test_nothing_is_claimed_while_nobody_signs(bench, tmp_path):
     bench.run_all(bench.deps())
     before = bench.run(submission_id)
     away = SocketSigner(tmp_path / "socket")
-    assert problems([signer_probe(away)])["signer"].startswith("the signer does not answer")
+    assert problems(judging_probes(tmp_path, bench.store, away))["signer"].startswith("the signer does not answer")
     assert judge_next(JudgeDeps(bench.store, bench.registry, away, "judge")) is None
     assert bench.run(submission_id) == before
     assert judge_next(JudgeDeps(bench.store, bench.registry, Leaving(tmp_path, 0), "judge")) is None

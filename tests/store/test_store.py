@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import insert, select, update
 
+from grader_service.errors import InfrastructureError
 from grader_service.retry_policy import RetryPolicy
 from grader_service.store import acceptance, leases, outbox, results, sweep
 from grader_service.store.acceptance import (
@@ -268,7 +269,7 @@ def test_evidence_is_checked_against_its_digest(store):
     results.store_evidence(store, claim, "evidence", b"{}", {"ab" * 32: b"graph"})
     with store.transaction() as connection:
         connection.execute(update(EvidenceRow).values(document=zlib.compress(b"forged")))
-    with pytest.raises(ValueError, match="does not match its digest"):
+    with pytest.raises(InfrastructureError, match="does not match its digest"):
         results.load_evidence(store, claim.run_id)
 
 
