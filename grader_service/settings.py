@@ -234,39 +234,19 @@ class Settings(BaseSettings):
 
     def broker_address(self) -> str:
         """Redis' URL with the password of its secret file put in."""
-        return _with_password(self.redis_url, _secret(self.redis_password_file))
+        return _with_password(self.redis_url, secret(self.redis_password_file))
 
     def results_address(self) -> str:
         """That of the answers' Redis; the broker's where no other one is named."""
         if self.result_url is None:
             return self.broker_address()
-        return _with_password(self.result_url, _secret(self.result_password_file))
-
-    def redis_admin_password(self) -> str | None:
-        """The password of the user `admin` of both Redis."""
-        return _secret(self.redis_admin_password_file)
-
-    def database_password(self) -> str | None:
-        """The password of the database, if it is kept in a file."""
-        return _secret(self.database_password_file)
-
-    def operator_database_password(self) -> str | None:
-        """The password of the operators' role, if it is kept in a file."""
-        return _secret(self.operator_database_password_file)
+        return _with_password(self.result_url, secret(self.result_password_file))
 
     def role_passwords(self, roles: Iterable[str]) -> dict[str, str]:
         """The password of each of these roles of the database; none where no folder has them."""
         if self.database_roles_dir is None:
             return {}
-        return {role: _secret(self.database_roles_dir / f"postgres_{role}") or "" for role in roles}
-
-    def review_model_key(self) -> str | None:
-        """What the server of the review model is sent as a bearer token."""
-        return _secret(self.review_model_key_file)
-
-    def web_oidc_client_secret(self) -> str | None:
-        """The admin page's secret at the OpenID provider."""
-        return _secret(self.web_oidc_client_secret_file)
+        return {role: secret(self.database_roles_dir / f"postgres_{role}") or "" for role in roles}
 
 
 def as_user(url: str, user: str, password: str) -> str:
@@ -280,7 +260,12 @@ def _with_password(url: str, password: str | None) -> str:
     return url if password is None else as_user(url, urlsplit(url).username or "", password)
 
 
-def _secret(path: Path | None) -> str | None:
+def secret(path: Path | None) -> str | None:
+    """The first line of a secret file; None where no file is named.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or is empty.
+    """
     if path is None:
         return None
     try:

@@ -16,7 +16,7 @@ from grader_service.host.facts import Gpu, driver_gpus, find_gpus
 from grader_service.labs.specs import grader_lab, lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
 from grader_service.retry_policy import RUNS, RetryPolicy
-from grader_service.settings import Settings
+from grader_service.settings import Settings, secret
 from grader_service.signer.chosen import signer_of
 from grader_service.store.admission import IntakeLimits
 from grader_service.store.engine import SCHEMA, Store
@@ -42,7 +42,7 @@ def open_store(settings: Settings) -> Store:
     """The database that the settings name; SQLite in the state folder when they name none."""
     if settings.database_url is None:
         return Store(f"sqlite:///{settings.state_dir / 'grader.db'}")
-    return _opened(settings.database_url, settings.database_password())
+    return _opened(settings.database_url, secret(settings.database_password_file))
 
 
 def _opened(named: str, password: str | None) -> Store:
@@ -90,7 +90,7 @@ def operator_store(settings: Settings) -> Store:
     """
     if settings.operator_database_url is None:
         return ready_store(settings)
-    return _fitting(_opened(settings.operator_database_url, settings.operator_database_password()))
+    return _fitting(_opened(settings.operator_database_url, secret(settings.operator_database_password_file)))
 
 
 def _fitting(store: Store) -> Store:

@@ -11,7 +11,7 @@ from grader_service.cli.database import service_store
 from grader_service.cli.output import console, table_of, tell, when
 from grader_service.errors import ConfigurationError
 from grader_service.queue.platform_users import PlatformUsers, user_of
-from grader_service.settings import Settings, as_user
+from grader_service.settings import Settings, as_user, secret
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 
@@ -81,7 +81,7 @@ def _users(settings: Settings) -> PlatformUsers:
             "broker, and a file with the password of the user `admin` of both, such as secrets/redis_admin_password. "
             "With compose: images/compose.sh run --rm platforms platforms list"
         )
-    password = settings.redis_admin_password() or ""
+    password = secret(settings.redis_admin_password_file) or ""
     broker, results = (
         wiring.redis_client(as_user(url, "admin", password)) for url in (settings.redis_url, settings.result_url)
     )

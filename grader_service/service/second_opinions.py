@@ -13,7 +13,7 @@ from grader_service.model.review import subject_of
 from grader_service.model.verdict import Outcome
 from grader_service.service.patience import patiently
 from grader_service.service.review_model import ModelAddress, NoOpinion, Opinion, ReviewModel
-from grader_service.settings import Settings
+from grader_service.settings import Settings, secret
 from grader_service.store import opinions
 from grader_service.store.engine import Store
 from grader_service.store.opinions import Asked
@@ -90,7 +90,7 @@ def second_opinions_of(settings: Settings, store: Store, owner: str) -> SecondOp
     """
     if settings.review_model_url is None or settings.review_model is None:
         return None
-    key, timeout_s = settings.review_model_key(), settings.review_model_timeout_s
+    key, timeout_s = secret(settings.review_model_key_file), settings.review_model_timeout_s
     address = ModelAddress(settings.review_model_url, settings.review_model, key, timeout_s)
     return SecondOpinions(store, ReviewModel(address), owner)
 

@@ -22,7 +22,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from joserfc.errors import ClaimError, JoseError, MissingClaimError
 
 from grader_service.errors import ConfigurationError
-from grader_service.settings import Settings
+from grader_service.settings import Settings, secret
 from grader_service.web.bounded_session import BoundedSession
 from grader_service.web.claims import Person, Rules, SignInFailed
 from grader_service.web.hosts import is_loopback
@@ -222,11 +222,12 @@ def configured(settings: Settings) -> Provider | None:
     Raises:
         ConfigurationError: some of what is needed is missing, or the provider would be asked without TLS.
     """
-    issuer, client_id, secret = settings.web_oidc_issuer, settings.web_oidc_client_id, settings.web_oidc_client_secret()
+    issuer, client_id = settings.web_oidc_issuer, settings.web_oidc_client_id
+    client_secret = secret(settings.web_oidc_client_secret_file)
     operators, viewers = settings.web_oidc_operators.split(), settings.web_oidc_viewers.split()
-    if not (issuer or client_id or secret or operators or viewers):
+    if not (issuer or client_id or client_secret or operators or viewers):
         return None
-    if not (issuer and client_id and secret and (operators or viewers)):
+    if not (issuer and client_id and client_secret and (operators or viewers)):
         raise ConfigurationError(
             "signing in through an OpenID provider needs GRADER_WEB_OIDC_ISSUER, GRADER_WEB_OIDC_CLIENT_ID, "
             "GRADER_WEB_OIDC_CLIENT_SECRET_FILE, and GRADER_WEB_OIDC_OPERATORS or GRADER_WEB_OIDC_VIEWERS; "
@@ -243,7 +244,7 @@ def configured(settings: Settings) -> Provider | None:
             "provider on this machine is asked"
         )
     rules = Rules(settings.web_oidc_name_claim, settings.web_oidc_role_claim, frozenset(operators), frozenset(viewers))
-    return Provider(Client(issuer, client_id, secret, settings.web_oidc_scopes), rules)
+    return Provider(Client(issuer, client_id, client_secret, settings.web_oidc_scopes), rules)
 
 
 def _discovered(issuer: str) -> dict[str, Any]:
