@@ -24,7 +24,7 @@ from grader_service.model.regrade import (
     Selection,
 )
 from grader_service.model.verdict_summary import every_value
-from grader_service.regrade.sufficiency import Asked, Choice, Collected, choose
+from grader_service.regrade.sufficiency import Asked, Choice, choose
 from grader_service.service.kept_labs import TakenLab, installed_lab, labs_in_files
 from grader_service.store import devices, regrades
 from grader_service.store.cohorts import Candidate, candidates
@@ -170,7 +170,7 @@ class _Labs:
         if asked is None:
             text = f"left out, since the lab {lab_id} has no longer every step that they were graded on"
             return Choice(None, "lab.step_missing", text)
-        return choose(Collected(one.evidence, one.plan, one.measured_by, one.artifact_kept), asked, self._wanted)
+        return choose(one, asked, self._wanted)
 
     def _take(self, lab_id: str) -> TakenLab | None:
         if lab_id in self._given:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from grader_service.model.evidence import Need, ProbeRef, RunPlan
+from grader_service.model.evidence import Need, ProbeRef
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.regrade import Level
 from grader_service.model.verdict_summary import every_value
+from grader_service.store.cohorts import Candidate
 
 
 @dataclass(frozen=True)
@@ -30,20 +31,6 @@ class Asked:
     """How the lab measures, every value of its plan."""
 
 
-@dataclass(frozen=True)
-class Collected:
-    """What the run behind a verdict left."""
-
-    kind: str | None
-    """Of its stored document; None when there is none."""
-    plan: RunPlan
-    """What it was asked to collect."""
-    measured_by: Mapping[str, object] | None = None
-    """The measurement plan that it kept to; None where nothing was measured."""
-    artifact_kept: bool = True
-    """Whether what was handed in is still there, to be run again."""
-
-
 JUDGE = Choice(Level.JUDGE, "evidence.sufficient", "the stored evidence holds everything that the checks look at")
 REJECTION = Choice(
     Level.JUDGE, "evidence.rejection", "it was rejected before any of its code ran; the verdict is made again from that"
@@ -54,36 +41,36 @@ MEASUREMENT_CHANGED = "evidence.measurement_changed"
 _DEFAULTS = every_value(MeasurementPlan())
 
 
-def choose(collected: Collected, asked: Asked, wanted: str) -> Choice:
+def choose(found: Candidate, asked: Asked, wanted: str) -> Choice:
     """The level for one submission; `wanted` is `auto`, `judge` or `run`."""
-    choice = _of_what_there_is(collected, asked, wanted)
-    if choice.level is Level.RUN and not collected.artifact_kept:
+    choice = _of_what_there_is(found, asked, wanted)
+    if choice.level is Level.RUN and not found.artifact_kept:
         text = f"left out, since what was handed in is not kept any more, and {choice.text}"
         return Choice(None, "artifact.removed", text)
     return choice
 
 
-def _of_what_there_is(collected: Collected, asked: Asked, wanted: str) -> Choice:
+def _of_what_there_is(found: Candidate, asked: Asked, wanted: str) -> Choice:
     if wanted == "run":
         return ASKED
-    choice = _by_evidence(collected, asked)
+    choice = _by_evidence(found, asked)
     if wanted == "judge" and choice.level is Level.RUN:
         return Choice(None, choice.reason, f"left out, since only judging was asked for: {choice.text}")
-    if choice is JUDGE and (changed := _measured_otherwise(collected, asked)):
+    if choice is JUDGE and (changed := _measured_otherwise(found, asked)):
         return _by_another_plan(changed, wanted)
     return choice
 
 
-def _by_evidence(collected: Collected, asked: Asked) -> Choice:
-    if collected.kind is None:
+def _by_evidence(found: Candidate, asked: Asked) -> Choice:
+    if found.evidence is None:
         return NO_EVIDENCE
-    if collected.kind == "rejection":
+    if found.evidence == "rejection":
         return REJECTION
-    missing = sorted(asked.needs - set(collected.plan.needs))
+    missing = sorted(asked.needs - set(found.plan.needs))
     if missing:
         names = ", ".join(missing)
         return Choice(Level.RUN, "evidence.parts_missing", f"the checks look at what its run did not collect: {names}")
-    ran = {probe.id: probe for probe in collected.plan.probes}
+    ran = {probe.id: probe for probe in found.plan.probes}
     for probe in asked.probes:
         before = ran.get(probe.id)
         if before is None:
@@ -94,11 +81,11 @@ def _by_evidence(collected: Collected, asked: Asked) -> Choice:
     return JUDGE
 
 
-def _measured_otherwise(collected: Collected, asked: Asked) -> list[str]:
+def _measured_otherwise(found: Candidate, asked: Asked) -> list[str]:
     """Values of the lab's measurement plan that are not the run's; what that did not know yet was at its default."""
-    if collected.measured_by is None or Need.MEASUREMENT not in asked.needs:
+    if found.measured_by is None or Need.MEASUREMENT not in asked.needs:
         return []
-    was = {**_DEFAULTS, **collected.measured_by}
+    was = {**_DEFAULTS, **found.measured_by}
     return [name for name, value in asked.measurement.items() if was[name] != value]
 
 

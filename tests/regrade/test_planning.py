@@ -14,10 +14,10 @@ from grader_service.model.regrade import BatchState, Level, Selection
 from grader_service.model.verdict import Outcome, Status
 from grader_service.model.verdict_summary import every_value
 from grader_service.regrade.planning import PlanRequest, plan
-from grader_service.regrade.sufficiency import Asked, Collected, choose
+from grader_service.regrade.sufficiency import Asked, choose
 from grader_service.service.kept_labs import kept_lab
 from grader_service.store import devices, regrades
-from grader_service.store.cohorts import candidates, cohorts, entries
+from grader_service.store.cohorts import Candidate, candidates, cohorts, entries
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, SubmissionRow
 from tests.factories import A_LAB
@@ -123,7 +123,8 @@ def test_what_a_run_did_not_collect_has_to_run(filled):
 )
 def test_the_level_follows_from_the_evidence(kind, collected, wanted_probes, level, reason):
     """Judged where the evidence suffices, run where it does not, and why."""
-    found = Collected(kind, RunPlan(needs=(Need.DISCOVERY, Need.SCAN), probes=collected, lab=A_LAB))
+    plan = RunPlan(needs=(Need.DISCOVERY, Need.SCAN), probes=collected, lab=A_LAB)
+    found = Candidate("s:1", "lab", "verdict", None, None, (), plan, kind)
     asked = Asked(frozenset({Need.DISCOVERY}), wanted_probes, every_value(MeasurementPlan()))
     choice = choose(found, asked, "auto")
     assert (choice.level, choice.reason) == (level, reason)
@@ -152,7 +153,7 @@ def test_the_level_follows_from_the_evidence(kind, collected, wanted_probes, lev
 )  # fmt: skip
 def test_another_measurement_plan_shows_in_a_run_only(kind, measured_by, needs, changed):
     """Evidence is judged by the plan of its run; whoever asks for judging alone gets it, and is told."""
-    found = Collected(kind, RunPlan(needs=tuple(Need), lab=A_LAB), measured_by)
+    found = Candidate("s:1", "lab", "verdict", None, measured_by, (), RunPlan(needs=tuple(Need), lab=A_LAB), kind)
     asked = Asked(frozenset(needs), (), every_value(MeasurementPlan()))
     choice, judged = choose(found, asked, "auto"), choose(found, asked, "judge")
     assert judged.level is Level.JUDGE
