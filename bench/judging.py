@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from checks.registry import Registry
 from grader_service.judging.checks import judge
 from grader_service.judging.process import JudgeProcess
-from grader_service.labs.catalogue import lab_ids, load_lab
+from grader_service.labs.catalogue import load_lab
+from grader_service.labs.specs import lab_ids
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabStep
 

@@ -15,22 +15,9 @@ from grader_service.labs.documents import SUFFIXES, Document, Form
 from grader_service.labs.form import tables
 from grader_service.labs.hints import hints
 from grader_service.labs.mistakes import START, Location, Mistake, Position, error_at
-from grader_service.labs.specs import lab_ids, lab_text, opened, refusal
+from grader_service.labs.specs import lab_text, opened, refusal
 from grader_service.labs.wording import meant, mistakes_of, schema_of
 from grader_service.model.lab import LabSpec
-
-__all__ = [
-    "Inspection",
-    "inspect_file",
-    "inspect_lab",
-    "lab_ids",
-    "load_lab",
-    "load_lab_file",
-    "named_lab",
-    "named_text",
-    "parse_lab",
-]
-
 
 MOST_MISTAKES = 200
 

@@ -41,24 +41,17 @@ class Document:
     """Words that YAML read as something other than text, as they are written."""
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A text that was read: its document, or why there is none."""
-
-    document: Document | None
-    mistakes: tuple[Mistake, ...] = ()
+Reading = Document | tuple[Mistake, ...]
+"""A document, or why there is none."""
 
 
 def read_document(content: bytes, form: Form) -> Reading:
     """Reads a specification, which may hold anything at all."""
     text = _decoded(content)
     if isinstance(text, Mistake):
-        return Reading(None, (text,))
+        return (text,)
     reading = _toml(text) if form is Form.TOML else _yaml(text)
-    if reading.document is None:
-        return reading
-    bounds = tuple(_out_of_bounds(reading.document))
-    return Reading(None, bounds) if bounds else reading
+    return reading if isinstance(reading, tuple) else tuple(_out_of_bounds(reading)) or reading
 
 
 def _decoded(content: bytes) -> str | Mistake:
@@ -88,11 +81,11 @@ def _toml(text: str) -> Reading:
     except RecursionError:
         return _refused(START, "document.depth", f"nested more than {MAX_DEPTH} deep")
     except ValueError as error:  # TOMLDecodeError, and integers of thousands of digits
-        return Reading(None, (_toml_mistake(text, str(error)),))
+        return (_toml_mistake(text, str(error)),)
     too_deep = _too_deep(data)
     if too_deep is not None:
         return _refused(START, "document.depth", f"{too_deep} nests more than {MAX_DEPTH} deep")
-    return Reading(Document(data, toml_places(text)))
+    return Document(data, toml_places(text))
 
 
 def _toml_mistake(text: str, message: str) -> Mistake:
@@ -113,15 +106,15 @@ def _yaml(text: str) -> Reading:
 
     reading = YamlReading(text)
     if reading.mistakes:
-        return Reading(None, tuple(reading.mistakes))
+        return tuple(reading.mistakes)
     if not isinstance(reading.value, dict):
         came = "is empty" if reading.value is None else f"holds a {type(reading.value).__name__}"
         return _refused(START, "value.wrong", f"expected a mapping with the fields of a lab; the file {came}")
-    return Reading(Document(reading.value, reading.places, reading.spellings))
+    return Document(reading.value, reading.places, reading.spellings)
 
 
 def _refused(position: Position, code: Code, message: str) -> Reading:
-    return Reading(None, (error_at(position, code, message),))
+    return (error_at(position, code, message),)
 
 
 def _position_of(text: str, offset: int) -> Position:

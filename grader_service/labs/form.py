@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -16,27 +15,19 @@ _SCHEMA = schema_of(LabSpec)
 _MINIMUM = re.compile(r">=(\d{1,6}(?:\.\d{1,6}){0,2})")
 
 
-@dataclass(frozen=True)
-class Formed:
-    """A document that was compared with the model: the lab, or every mistake of its form."""
-
-    lab: LabSpec | None
-    mistakes: tuple[Mistake, ...] = ()
-
-
-def form_of(document: Document) -> Formed:
-    """The lab that a document describes."""
+def form_of(document: Document) -> LabSpec | tuple[Mistake, ...]:
+    """The lab that a document describes, or every mistake of its form."""
     too_old = _too_old(document)
     if too_old is not None:
-        return Formed(None, (too_old,))
+        return (too_old,)
     twice = tuple(_standing_twice(document))
     try:
         lab = LabSpec.model_validate(document.data)
     except ValidationError as error:
         found = mistakes_of(error, _SCHEMA, document)
         # The model says once more, of the whole lab, what is known here with its line.
-        return Formed(None, twice + tuple(mistake for mistake in found if not (twice and mistake.path == "")))
-    return Formed(None, twice) if twice else Formed(lab)
+        return twice + tuple(mistake for mistake in found if not (twice and mistake.path == ""))
+    return twice or lab
 
 
 def _too_old(document: Document) -> Mistake | None:

@@ -81,20 +81,16 @@ class Places:
 
     def of_value(self, location: Location) -> Position:
         """The value's first character; that of the nearest part around it where there is no such value."""
-        return self._nearest(location, self.values)
+        while location:
+            for known in (self.values, self.keys):
+                if location in known:
+                    return known[location]
+            location = location[:-1]
+        return START
 
     def of_key(self, location: Location) -> Position:
         """The key's first character; that of the value, where the part has no key of its own."""
         return self.keys[location] if location in self.keys else self.of_value(location)
-
-    def _nearest(self, location: Location, known: Mapping[Location, Position]) -> Position:
-        while location:
-            if location in known:
-                return known[location]
-            if location in self.keys:
-                return self.keys[location]
-            location = location[:-1]
-        return START
 
 
 def path_text(location: Iterable[str | int]) -> str:

@@ -50,17 +50,16 @@ def read_lab(text: LabText | str, name: str) -> LabSpec:
 def opened(text: LabText | str) -> tuple[LabSpec | None, Document | None, tuple[Mistake, ...]]:
     """A specification as far as it can be understood without its checks, and what is wrong with it."""
     content, form = (text.encode(), Form.TOML) if isinstance(text, str) else (text.content, text.form)
-    reading = read_document(content, form)
-    if reading.document is None:
-        return None, None, reading.mistakes
-    formed = form_of(reading.document)
-    if formed.lab is None:
-        return None, reading.document, formed.mistakes
-    if isinstance(text, LabText) and text.id not in {None, formed.lab.id}:
-        message = f'the lab is installed as "{text.id}", and its file says "{formed.lab.id}"'
-        position = reading.document.places.of_value(("id",))
-        return None, reading.document, (error_at(position, "id.differs", message, ("id",)),)
-    return formed.lab, reading.document, ()
+    document = read_document(content, form)
+    if isinstance(document, tuple):
+        return None, None, document
+    lab = form_of(document)
+    if isinstance(lab, tuple):
+        return None, document, lab
+    if isinstance(text, LabText) and text.id not in {None, lab.id}:
+        message = f'the lab is installed as "{text.id}", and its file says "{lab.id}"'
+        return None, document, (error_at(document.places.of_value(("id",)), "id.differs", message, ("id",)),)
+    return lab, document, ()
 
 
 def refusal(name: str, text: LabText | str, mistakes: Iterable[Mistake]) -> str:

@@ -72,9 +72,9 @@ def lab_yaml(data: bytes) -> object:
 
 
 def _read(data: bytes, form: Form) -> object:
-    reading = read_document(data, form)
-    assert (reading.document is None) == bool(reading.mistakes)
-    return form_of(reading.document) if reading.document is not None else reading
+    read = read_document(data, form)
+    assert read
+    return read if isinstance(read, tuple) else form_of(read)
 
 
 @functools.cache
