@@ -84,7 +84,6 @@ class Settings(BaseSettings):
     pod_uid_first: int = Field(default=60706, ge=1000, le=65533)
     """First user id of Docker pods: no two runs of a host have one of these at the same time."""
     pod_uid_last: int = Field(default=61183, ge=1000, le=65533)
-    """The last one."""
     pod_broker: Path | None = None
     """Socket of the broker that starts Docker pods, for processes that have no engine; the engine itself if unset."""
     pod_runner_uid: int | None = Field(default=None, ge=0)

@@ -32,7 +32,6 @@ log = structlog.get_logger(__name__)
 
 _PREFIXES = [first + second for first, second in itertools.product(string.hexdigits[:16], repeat=2)]
 Progress = Callable[[str], None]
-"""Is told each stage."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class What:
 
     store: Store
     signer: Signer
-    """Whose public keys it has."""
     artifacts: ArtifactStore | None
     """None leaves them out: where their store has backups of its own."""
     private_key: bytes | None = None

@@ -34,7 +34,6 @@ class Where:
     """The folder of the signing keys, which takes those of the backup; or who has them, whom an operator tells."""
     artifacts: ArtifactStore
     actor: str
-    """Who does it, for the audit trail."""
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,39 @@
-"""Checks the signature of every verdict that the database holds."""
+"""Checks a backup before it is restored, and the signature of every verdict that a database holds."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sqlalchemy import select
 
+from grader_service.backup.making import digests_of
+from grader_service.backup.place import Manifest, Place, artifact_file, reaching
 from grader_service.signer.signatures import signed_by
 from grader_service.store.engine import Store
 from grader_service.store.tables import VerdictRow
 
 _AT_ONCE = 100
+
+
+def damaged(place: Place, manifest: Manifest, progress: Callable[[str], None]) -> list[str]:
+    """Files of a backup, its artifacts among them, that are gone or not what was written.
+
+    Raises:
+        InfrastructureError: the place did not give them.
+    """
+    progress("files of the backup")
+    found = place.damaged(manifest)
+    if found:
+        return found
+    progress("artifacts")
+    missing = set(manifest.missing_artifacts)
+    with reaching(place.files.url):
+        return [
+            artifact_file(digest)
+            for digest in digests_of(place, manifest)
+            if digest not in missing and place.digest(artifact_file(digest)) != digest
+        ]
 
 
 @dataclass

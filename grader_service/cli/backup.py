@@ -114,12 +114,12 @@ def list_backups() -> None:
 @app.command("check")
 def check(name: Name = "newest") -> None:
     """Read a backup and its artifacts, and compare them with what was written. Exit code 1 if one differs."""
-    from grader_service.backup import checking
+    from grader_service.backup import verifying
 
     place = _place()
     manifest = place.manifest(name)
     with ProgressDisplay() as progress:
-        damaged = checking.damaged(place, manifest, progress.stage)
+        damaged = verifying.damaged(place, manifest, progress.stage)
     for one in damaged[:_SHOWN]:
         tell(f"damaged: {one}")
     if damaged:

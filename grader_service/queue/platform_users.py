@@ -46,7 +46,6 @@ class Platform:
     owned: tuple[str, ...]
     """Names of queues and beginnings of task ids that are its own; none for the platform without a name."""
     on: bool
-    """Whether it is let in."""
     connections: int
     """To both servers, now."""
     made_at: float | None

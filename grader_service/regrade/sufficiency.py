@@ -24,9 +24,7 @@ class Asked:
     """What a lab's checks look at now."""
 
     needs: frozenset[Need]
-    """Parts of the evidence."""
     probes: tuple[ProbeRef, ...]
-    """With their parameters."""
     measurement: Mapping[str, object]
     """How the lab measures, every value of its plan."""
 

@@ -16,7 +16,6 @@ from pydantic import TypeAdapter, ValidationError
 from grader_service.store import event_totals
 from grader_service.store.devices import device_of
 from grader_service.store.engine import Store
-from grader_service.store.event_totals import Totals
 from grader_service.store.operations import Happened, events_after, events_of_age
 from grader_service.store.opinions import SECOND_OPINION
 
@@ -80,7 +79,6 @@ class Tally:
     checks: dict[str, Counter[str]] = field(default_factory=dict)
     """Check to outcome to how often."""
     opinions: Counter[str] = field(default_factory=Counter)
-    """What came of second opinions."""
     devices: dict[str, float] = field(default_factory=dict)
     """Device to seconds for which runs held it."""
     edges: tuple[float, ...] = BUCKETS_S
@@ -149,7 +147,7 @@ def count_old(store: Store) -> int:
             tally = Tally.read(totals.document)
             for event in events:
                 tally.take(event)
-            event_totals.replace(connection, Totals(events[-1].id, tally.write()))
+            event_totals.replace(connection, events[-1].id, tally.write())
     return len(events)
 
 

@@ -40,9 +40,7 @@ class LeaseHeartbeat:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self.lost = False
-        """Somebody else has the work."""
         self.overdue = False
-        """The work took too long."""
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -42,7 +42,9 @@ class ReferenceKeeping:
         if self._deps.references is not None:
             self.watch()
         with self._turn:
-            end = self._run(after)
+            with removal() as afterwards:
+                end = run_next(self._deps, afterwards)
+                after(end)  # whoever waits does not wait for folders and volumes to go
             if end is RunEnd.STORED:
                 self._refresh_safely()
         return end
@@ -72,12 +74,6 @@ class ReferenceKeeping:
             return references.refresh()
         finally:
             gate.release()
-
-    def _run(self, after: Callable[[RunEnd], None]) -> RunEnd:
-        with removal() as afterwards:
-            end = run_next(self._deps, afterwards)
-            after(end)  # whoever waits does not wait for folders and volumes to go
-        return end
 
     def _keep(self) -> None:
         with self._turn:

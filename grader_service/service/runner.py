@@ -49,7 +49,6 @@ class RunEnd(StrEnum):
     """What became of a claim."""
 
     NOTHING = "nothing"
-    """No run waited."""
     STORED = "stored"
     FAILED = "failed"
     """Ours: tried again or dead-lettered."""

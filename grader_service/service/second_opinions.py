@@ -35,7 +35,6 @@ class SecondOpinions:
     store: Store
     model: ReviewModel
     owner: str
-    """Who asks, for the audit trail."""
     asks: bool = True
     """Whether it asks where no opinion is kept."""
 

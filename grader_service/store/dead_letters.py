@@ -27,7 +27,6 @@ class DeadLetter:
 
     id: int
     queue: str
-    """`live` or `regrade`, from which it came."""
     task_id: str | None
     reason: str
     size_bytes: int

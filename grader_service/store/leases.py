@@ -92,25 +92,16 @@ def claim(
             if stage == "run" and not store.is_sqlite:
                 # One after another, or several would want the same learner's runs, whose turn it is.
                 connection.execute(_ONE_CLAIMS)
-            found = _claim(connection, stage, owner, claiming, values)
-            if found is not None or store.is_sqlite:
+            row = connection.execute(claiming, values).mappings().one_or_none()
+            if row is not None:
+                found = Claim(stage=stage, owner=owner, **row)
+                record_of(connection, f"{stage}_claimed", found, fence=found.fence)
                 return found
-            if connection.execute(one_waits, values).first() is None:
+            if store.is_sqlite or connection.execute(one_waits, values).first() is None:
                 return None
         # The row is locked and was skipped. Who came for it on its only wake-up must not leave while it is announced.
         time.sleep(_LOCKED_S)
     return None
-
-
-def _claim(
-    connection: Connection, stage: Stage, owner: str, claiming: ReturningUpdate[Any], values: dict[str, object]
-) -> Claim | None:
-    row = connection.execute(claiming, values).mappings().one_or_none()
-    if row is None:
-        return None
-    claim = Claim(stage=stage, owner=owner, **row)
-    record_of(connection, f"{stage}_claimed", claim, fence=claim.fence)
-    return claim
 
 
 @cache

@@ -51,7 +51,6 @@ class Place:
     run_id: str
     state: str
     purpose: str
-    """`live` or `regrade`."""
     attempts: int
     """Our failures so far."""
     last_error: str | None

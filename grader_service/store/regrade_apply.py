@@ -26,9 +26,7 @@ class Applied:
     """What `apply` did."""
 
     in_force: int
-    """Verdicts that are in force now."""
     notified: int
-    """Answers that were queued."""
     outdated: int
     """Submissions that got another verdict since the batch was planned; they keep it."""
     unfinished: int
@@ -86,7 +84,7 @@ def apply(
     )
     with store.transaction() as connection:
         batch = locked(connection, batch_id, "applied", states)
-        left = _unfinished(connection, batch_id)
+        left = _count(connection, *_of(batch_id), _ITEM.state != ItemState.DONE.value)
         working = (ItemState.WAITING.value, ItemState.WORKING.value)
         repetitions = _count(connection, _ITEM.batch_id == batch_id, _ITEM.state.in_(working))
         if (left or repetitions) and not unfinished:
@@ -163,10 +161,6 @@ def _of(batch_id: str) -> tuple[Any, ...]:
 
 def _in_force(verdict_id: Any) -> Any:
     return select(VerdictRow.verdict_id).where(VerdictRow.verdict_id == verdict_id, VerdictRow.current).exists()
-
-
-def _unfinished(connection: Connection, batch_id: str) -> int:
-    return _count(connection, *_of(batch_id), _ITEM.state != ItemState.DONE.value)
 
 
 def _count(connection: Connection, *where: Any) -> int:

@@ -21,6 +21,7 @@ from grader_service.store.tables import EvidenceRow, RunRow, RunState
 
 _AT_ONCE = 1000
 _UNFINISHED = (ItemState.WAITING.value, ItemState.WORKING.value)
+_OPEN = (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED)
 
 
 def start(store: Store, batch_id: str, actor: str) -> None:
@@ -110,11 +111,7 @@ def cancel(store: Store, batch_id: str, actor: str, reason: str = "") -> None:
     Raises:
         UsageError: it is not planned, running or paused.
     """
-    with store.transaction() as connection:
-        locked(connection, batch_id, "cancelled", (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED))
-        end(connection, batch_id)
-        set_state(connection, batch_id, BatchState.CANCELLED, note="")
-        record(connection, "regrade_cancelled", actor, batch_id=batch_id, reason=reason)
+    _give_up(store, batch_id, BatchState.CANCELLED, _OPEN, actor, reason)
 
 
 def discard(store: Store, batch_id: str, actor: str, reason: str = "") -> None:
@@ -123,18 +120,18 @@ def discard(store: Store, batch_id: str, actor: str, reason: str = "") -> None:
     Raises:
         UsageError: its verdicts are, or were, in force.
     """
-    allowed = (
-        BatchState.PLANNED,
-        BatchState.RUNNING,
-        BatchState.PAUSED,
-        BatchState.FINISHED,
-        BatchState.CANCELLED,
-    )
+    allowed = (*_OPEN, BatchState.FINISHED, BatchState.CANCELLED)
+    _give_up(store, batch_id, BatchState.DISCARDED, allowed, actor, reason)
+
+
+def _give_up(
+    store: Store, batch_id: str, state: BatchState, allowed: Collection[BatchState], actor: str, reason: str
+) -> None:
     with store.transaction() as connection:
-        locked(connection, batch_id, "discarded", allowed)
+        locked(connection, batch_id, state.value, allowed)
         end(connection, batch_id)
-        set_state(connection, batch_id, BatchState.DISCARDED, note="")
-        record(connection, "regrade_discarded", actor, batch_id=batch_id, reason=reason)
+        set_state(connection, batch_id, state, note="")
+        record(connection, f"regrade_{state.value}", actor, batch_id=batch_id, reason=reason)
 
 
 def retry(store: Store, batch_id: str, actor: str) -> int:

@@ -65,7 +65,6 @@ class Chunk:
 
     batch_id: str
     token: str
-    """Names this claim."""
     jobs: tuple[Job, ...]
 
 
@@ -77,7 +76,6 @@ class Answer:
     verdict: Verdict | None
     error: str = ""
     again: bool = True
-    """Whether trying again can help."""
 
 
 def claim_chunk(store: Store, owner: str, lease_s: float, limit: int) -> Chunk | None:

@@ -21,7 +21,6 @@ class FiguresRow(Base):
     __tablename__ = "figures"
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    """Always 1."""
     last_event: Mapped[int] = mapped_column(Integer)
     """All events up to this id are in it."""
     document: Mapped[str] = mapped_column(Text)

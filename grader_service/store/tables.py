@@ -327,7 +327,6 @@ class WorkerRow(Base):
     device_id: Mapped[str | None] = mapped_column(String(128))
     """Of a runner."""
     ready: Mapped[bool] = mapped_column(Boolean)
-    """Whether it can do its work."""
     reason: Mapped[str | None] = mapped_column(Text)
     """Why not, and what mends it."""
     labs_left: Mapped[str] = mapped_column(Text)
@@ -367,7 +366,6 @@ class CompatibilityRow(Base):
     __tablename__ = "compatibility"
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    """Always 1."""
     oldest: Mapped[str] = mapped_column(String(32))
     """Schema of the oldest of them; a migration that removes something raises it."""
 

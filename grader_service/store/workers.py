@@ -41,10 +41,8 @@ class Identity:
     """Who speaks. One that takes the place of another has its name: a device's runner, a host's judge."""
 
     role: str
-    """`run`, `judge` or `regrade`."""
     host: str
     device_id: str | None = None
-    """Of a runner."""
     labs_left: Collection[str] = ()
     """Ids of labs whose runs it leaves to others."""
 
@@ -56,7 +54,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Worker:
-    """What a worker said last."""
+    """What a worker said last; see `WorkerRow`."""
 
     worker_id: str
     role: str
@@ -64,15 +62,11 @@ class Worker:
     ready: bool
     reason: str | None
     device_id: str | None
-    """Of a runner."""
     seen_s: float
     """Seconds since then."""
     memory: Mapping[str, float]
-    """How much of its limit each Redis used that it looks at, by name."""
     disk: Mapping[str, float]
-    """How much was used of the file system of each of its folders, by name."""
     chores: Mapping[str, Failing]
-    """Chores of its sweeper that failed the last time, by name."""
 
     @property
     def state(self) -> str:
@@ -94,9 +88,7 @@ def say(
 
     Args:
         problems: what is missing, and what mends it.
-        memory: how much of its limit each Redis uses, by name.
-        disk: how much is used of the file system of each of its folders, by name.
-        chores: those of its sweeper that fail, by name.
+        memory, disk, chores: as in `WorkerRow`.
     """
     said = {
         "ready": not problems,

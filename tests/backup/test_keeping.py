@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from grader_service.backup import checking, making, restoring
+from grader_service.backup import making, restoring, verifying
 from grader_service.backup.journal import note_erasure
 from grader_service.backup.making import What
 from grader_service.backup.place import ANSWERS, ARTIFACTS, PRIVATE_KEY, Place
@@ -58,7 +58,7 @@ def test_sources_of_probes_come_back(owned, empty, tmp_path):
     manifest = owned.back_up()
     lost = digest(b"lost")
     (tmp_path / "backups" / ARTIFACTS / lost[:2] / lost).unlink()
-    found = checking.damaged(owned.place, manifest, lambda _: None)
+    found = verifying.damaged(owned.place, manifest, lambda _: None)
     assert [name.rsplit("/", 1)[-1] for name in found] == [lost]
     assert empty.restore().lost_artifacts == (lost,)
     assert files(empty.artifacts.folder) == {digest(b"x"), digest(b"one")}
@@ -76,11 +76,11 @@ def test_an_artifact_that_is_lost_is_named(owned, empty, tmp_path):
     (owned.artifacts.folder / gone[:2] / gone).unlink()
     manifest = owned.back_up()
     assert manifest.missing_artifacts == (gone,)
-    assert checking.damaged(owned.place, manifest, lambda _: None) == []
+    assert verifying.damaged(owned.place, manifest, lambda _: None) == []
     artifacts = tmp_path / "backups" / ARTIFACTS
     (artifacts / lost[:2] / lost).unlink()
     (artifacts / damaged[:2] / damaged).write_bytes(b"other")
-    found = checking.damaged(owned.place, manifest, lambda _: None)
+    found = verifying.damaged(owned.place, manifest, lambda _: None)
     assert {name.rsplit("/", 1)[-1] for name in found} == {lost, damaged}
     done = empty.restore()
     assert set(done.lost_artifacts) == {gone, lost, damaged}
