@@ -1,5 +1,6 @@
 """Restores a backup into an empty database, and what platforms were told since."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from grader_service.store.artifacts import ArtifactStore, DamagedArtifact
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, require_migratable
 from grader_service.store.events import record
-from grader_service.store.tables import EventRow, SubmissionRow, WorkerRow, table_of
+from grader_service.store.tables import Base, EventRow, SubmissionRow, WorkerRow, table_of
 
 Progress = Callable[[str], None]
 
@@ -82,6 +83,7 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
             f"the backup {manifest.name} is damaged: {', '.join(damaged)} cannot be used; restore an older one "
             "(`grader backup list`)"
         )
+    _require_known_columns(place, manifest)
     _require_unused(where.store, replace=replace)
     # Read once before anything is touched: what is damaged, or of a newer version, is told now.
     keys = saved_keys(place, manifest)
@@ -117,6 +119,24 @@ def saved_keys(place: Place, manifest: Manifest) -> KeyList:
         if keys.get(name) is None:
             keys = keys.with_key(PublicKey(public_key=name))
     return keys
+
+
+def _require_known_columns(place: Place, manifest: Manifest) -> None:
+    """Refuses rows that do not fit this version's tables: databases that were never released share its schema's number.
+
+    Rows of an older schema are left to the migrations, which make their tables.
+    """
+    if manifest.database_schema != SCHEMA:
+        return
+    for name, file in manifest.tables.items():
+        with reaching(place.files.url), place.opened(manifest.name, file) as lines:
+            first = lines.readline()
+        known = Base.metadata.tables[name].columns.keys() if name in Base.metadata.tables else ()
+        if first and (other := sorted(set(json.loads(first)) ^ set(known))):
+            raise ConfigurationError(
+                f"the backup {manifest.name} is of a database that was never released: in schema {SCHEMA} the table "
+                f"{name} differs in {', '.join(other)}; restore it with the version that made it"
+            )
 
 
 def _require_unused(store: Store, *, replace: bool) -> None:

@@ -116,6 +116,19 @@ def test_one_of_a_schema_that_was_never_released_is_refused(owned, empty):
     assert empty.store.schema() is None
 
 
+def test_one_with_columns_that_were_never_released_is_refused(owned, empty):
+    """Its schema has the number of the first release; what is in the database stays."""
+    with owned.store.transaction() as connection:
+        connection.exec_driver_sql("alter table submission add column old_word text")
+    owned.grade(1)
+    owned.back_up()
+    empty.store.migrate()
+    empty.grade(2)
+    with pytest.raises(ConfigurationError, match=r"never released: .* submission differs in old_word"):
+        empty.restore(replace=True)
+    assert set(empty.in_force()) == {"s:2"}
+
+
 def test_a_damaged_one_is_refused_before_anything_is_touched(owned, empty, tmp_path):
     """A file that is gone, or was changed; the one before it can be restored."""
     owned.grade(1)
