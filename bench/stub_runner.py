@@ -24,7 +24,7 @@ from grader_service.logs import configure_logs
 from grader_service.model.evidence import RunPlan
 from grader_service.queue.run_worker import run_worker
 from grader_service.run.execution import RunOutcome, beginning
-from grader_service.service import running
+from grader_service.service import runner
 from grader_service.settings import Settings
 from sandbox.api import SpaceLimits
 
@@ -67,5 +67,5 @@ def _first(run_id: str) -> bool:
 
 if __name__ == "__main__":
     configure_logs("stub-runner")
-    running.execute = execute
+    runner.execute = execute
     raise SystemExit(run_worker(Settings(), slot=int(sys.argv[1])))

@@ -8,10 +8,11 @@ the learner's files and graph. Lists are refused at their first wrong value: a m
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
+from grader_service.errors import SubmissionRejected
 from grader_service.model.base import (
     Code,
     Count,
@@ -306,6 +307,12 @@ class Rejection(Wire):
     isolated: bool
     code: Code
     feedback: LongText
+
+    @classmethod
+    def of(cls, error: SubmissionRejected, *, run_id: str, device: Device, sandbox: str, isolated: bool) -> Self:
+        """That of a run which ended with this error."""
+        code, feedback = error.code, error.feedback
+        return cls(run_id=run_id, device=device, sandbox=sandbox, isolated=isolated, code=code, feedback=feedback)
 
 
 class Need(StrEnum):

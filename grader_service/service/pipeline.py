@@ -26,15 +26,16 @@ from grader_service.ingest.artifact import Artifact
 from grader_service.judging import verdicts
 from grader_service.judging.preflighting import preflight_of
 from grader_service.judging.process import JudgeProcess
+from grader_service.measure.measuring import measure, try_graph
 from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence, Rejection
 from grader_service.model.lab import LabSpec
 from grader_service.model.preflight import Preflight
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
+from grader_service.run.execution import execute
 from grader_service.run.progress import Progress
 from grader_service.service.run_planning import plan_run
-from grader_service.service.running import run
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signer.signatures import Signer
 from sandbox.api import SandboxRunner
@@ -90,24 +91,28 @@ def grade(
         with own as judging:
             planned = plan_run(lab, submission.steps, deps.registry, deps.probes)
             judging.start()  # imports the checks while the submission runs
-            found = run(
-                submission.learner,
-                artifact,
-                lab,
-                planned.task,
-                planned.probes,
-                runner,
-                deps.device,
-                progress,
-                run_id=run_id,
-                gpu=deps.gpu,
-                afterwards=afterwards,
-            )
-            if isinstance(found, Rejection):
+            try:
+                outcome = execute(
+                    artifact,
+                    lab,
+                    planned.task,
+                    runner,
+                    deps.device,
+                    progress,
+                    run_id=run_id,
+                    measure=measure,
+                    gpu=deps.gpu,
+                    probes=planned.probes,
+                    submitter=submission.learner,
+                    afterwards=afterwards,
+                )
+            except SubmissionRejected as error:
+                name, isolated = runner.facts.name, runner.facts.isolated
+                found = Rejection.of(error, run_id=run_id, device=deps.device, sandbox=name, isolated=isolated)
                 kind, document = "rejection", found.model_dump_json()
             else:
                 progress.stage("judging", key="judging")
-                evidence = found.evidence
+                evidence = outcome.evidence
                 kind, document = "evidence", evidence.model_dump_json()
             verdict = verdict_on(submission, lab, run_id, kind, document.encode(), deps.registry, judging)
     except InfrastructureError as error:
@@ -136,10 +141,16 @@ def preflight(
         InfrastructureError: ours.
     """
     task = plan_run(lab, (), registry, ProbeFiles(), preflight=True).task
-    run_id = uuid.uuid4().hex
-    found = run(
-        None, artifact, lab, task, (), runner, "cpu", progress, run_id=run_id, afterwards=afterwards, preflight=True
+    outcome = execute(
+        artifact,
+        lab,
+        task,
+        runner,
+        "cpu",
+        progress,
+        run_id=uuid.uuid4().hex,
+        measure=try_graph,
+        afterwards=afterwards,
+        preflight=True,
     )
-    if isinstance(found, Rejection):
-        raise SubmissionRejected(found.code, found.feedback)
-    return preflight_of(found.evidence, lab, lab.steps, registry)
+    return preflight_of(outcome.evidence, lab, lab.steps, registry)

@@ -10,18 +10,26 @@ from pathlib import Path
 
 import structlog
 
-from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable, StoreUnavailable
+from grader_service.errors import (
+    GraderError,
+    InfrastructureError,
+    NotBegun,
+    SandboxUnavailable,
+    StoreUnavailable,
+    SubmissionRejected,
+)
 from grader_service.host.facts import Gpu
 from grader_service.host.gpu.steward import Health
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import read_lab
 from grader_service.measure.kept_references import KeptReferences
+from grader_service.measure.measuring import measure, try_graph
 from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence, ProbeRef, ProbeTask, Rejection, RunPlan
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.retry_policy import RUNS, RetryPolicy
-from grader_service.run.execution import beginning
+from grader_service.run.execution import beginning, execute
 from grader_service.run.progress import Progress, Silent
 from grader_service.service.deduplication import as_own, evidence_of_duplicate
 from grader_service.service.gate import DeviceGate
@@ -29,7 +37,6 @@ from grader_service.service.lab_texts import kept_text
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.readiness import Host
-from grader_service.service.running import run
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
@@ -199,34 +206,36 @@ def _run(
             probes = tuple(_probe_task(deps, ref, folder) for ref in plan.probes)
         artifact = Artifact(submission.filename, path, submission.sha256, submission.size_bytes)
         try:
-            found = run(
-                submission.learner or submission.submission_id,
+            outcome = execute(
                 artifact,
                 lab,
                 plan,
-                probes,
                 sandbox,
                 device,
                 deps.progress(claim),
                 run_id=claim.run_id,
+                measure=try_graph if preflight else partial(measure, references=deps.references),
                 gpu=None if preflight else deps.gpu,
-                references=deps.references,
+                probes=probes,
+                submitter=submission.learner or submission.submission_id,
                 afterwards=afterwards,
                 preflight=preflight,
             )
         except NotBegun:
             raise
+        except SubmissionRejected as error:
+            name, isolated = sandbox.facts.name, sandbox.facts.isolated
+            found = Rejection.of(error, run_id=claim.run_id, device=device, sandbox=name, isolated=isolated)
+            return _store(deps, claim, "rejection", found.model_dump_json().encode(), {})
         except Exception:
             deps.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
             raise
-        if isinstance(found, Rejection):
-            return _store(deps, claim, "rejection", found.model_dump_json().encode(), {})
         if sandbox.aborted:
             deps.gate.examine()
             raise SandboxUnavailable("the run was aborted")
-        evidence = _with_health(found.evidence, deps.gate.release())
+        evidence = _with_health(outcome.evidence, deps.gate.release())
         kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
-        return _store(deps, claim, kind, evidence.model_dump_json().encode(), found.blobs)
+        return _store(deps, claim, kind, evidence.model_dump_json().encode(), outcome.blobs)
 
 
 @contextlib.contextmanager

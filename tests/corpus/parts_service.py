@@ -16,7 +16,7 @@ from grader_service.model.measurement import Measurement
 from grader_service.model.verdict import Verdict
 from grader_service.retry_policy import RetryPolicy
 from grader_service.run.execution import RunOutcome
-from grader_service.service import running
+from grader_service.service import runner
 from grader_service.service.intake import IntakeDeps, Taken
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, RunnerDeps, run_next
@@ -111,6 +111,6 @@ def service(world: World, found: Measured | None = None) -> Iterator[Service]:
         assert found is not None
         return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=found(plan.attempt)), {})
 
-    patched = mock.patch.object(running, "execute", execute if found is not None else running.execute)
+    patched = mock.patch.object(runner, "execute", execute if found is not None else runner.execute)
     with world.deps() as deps, patched, capture_logs():
         yield Service(world, deps)

@@ -4,7 +4,7 @@ import pytest
 
 from grader_service.model.evidence import Evidence
 from grader_service.run.execution import RunOutcome
-from grader_service.service import running
+from grader_service.service import runner
 from grader_service.service.runner import RunEnd
 from grader_service.store import results
 from tests.factories import a_block, a_measurement, a_run, an_evidence
@@ -25,7 +25,7 @@ def asked(monkeypatch):
             measurement = measurement.model_copy(update={"attempt": attempt})
         return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=measurement), {})
 
-    monkeypatch.setattr(running, "execute", execute)
+    monkeypatch.setattr(runner, "execute", execute)
     return found
 
 

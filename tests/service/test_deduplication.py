@@ -7,7 +7,7 @@ from grader_service.host.facts import Gpu, host_facts, usable_cpus
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import MeasurementPlan
 from grader_service.run.execution import execute
-from grader_service.service import runner, running
+from grader_service.service import runner
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.store import leases, results
 from sandbox.process.runner import ProcessRunner
@@ -30,7 +30,7 @@ def executed(monkeypatch):
         seen.append(options["run_id"])
         return execute(*arguments, **options)
 
-    monkeypatch.setattr(running, "execute", watched)
+    monkeypatch.setattr(runner, "execute", watched)
     return seen
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from checks.probe_files import ProbeFiles
 from grader_service.run.execution import RunOutcome
-from grader_service.service import runner, running
+from grader_service.service import runner
 from grader_service.service.runner import RunEnd
 from sandbox.process.runner import ProcessRunner
 from sandbox.run_folder import is_live
@@ -31,7 +31,7 @@ def test_an_artifact_lies_beside_the_runs(bench, monkeypatch, tmp_path):
         assert is_live(bench.state_dir, artifact.path.parent.name)
         return RunOutcome(an_evidence(run=a_run(run_id=run_id)), {})
 
-    monkeypatch.setattr(running, "execute", execute)
+    monkeypatch.setattr(runner, "execute", execute)
     bench.submit()
     assert bench.run_all(bench.deps()) == [RunEnd.STORED]
     assert seen == [QUICK.encode()]
@@ -46,7 +46,7 @@ def test_probes_come_with_their_source(bench, monkeypatch):
         seen.update({task.ref.id: task.source for task in probes})
         return RunOutcome(an_evidence(run=a_run(run_id=run_id)), {})
 
-    monkeypatch.setattr(running, "execute", execute)
+    monkeypatch.setattr(runner, "execute", execute)
     bench.submit(lab="dali-classification-training", steps=["train"])
     assert bench.run_all(bench.deps()) == [RunEnd.STORED]
     assert {"training_loop", "placement_table"} <= set(seen)
@@ -55,7 +55,7 @@ def test_probes_come_with_their_source(bench, monkeypatch):
 
 def test_a_killed_runner_leaves_its_artifact_to_the_next_sweep(bench, monkeypatch):
     """Not to somebody who wonders why the disk is full; one that is in use stays."""
-    monkeypatch.setattr(running, "execute", lambda *_, **__: time.sleep(600))
+    monkeypatch.setattr(runner, "execute", lambda *_, **__: time.sleep(600))
     bench.submit()
     killed = multiprocessing.get_context("fork").Process(target=bench.run_all, args=(bench.deps(),))
     killed.start()

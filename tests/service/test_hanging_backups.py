@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from grader_service.queue import judge_worker
 from grader_service.queue.judge_worker import Child
 from grader_service.run.execution import RunOutcome
-from grader_service.service import running
+from grader_service.service import runner
 from grader_service.service.runner import RunEnd
 from grader_service.settings import Settings
 from grader_service.store import leases, workers
@@ -41,7 +41,7 @@ def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
     def execute(*_, run_id, **__):
         return RunOutcome(an_evidence(run=a_run(run_id=run_id)), {})
 
-    monkeypatch.setattr(running, "execute", execute)
+    monkeypatch.setattr(runner, "execute", execute)
     for _ in range(3):
         bench.submit(reply_to={"queue": "inbox", "task": "lab.ready"})
     assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 3

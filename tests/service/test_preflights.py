@@ -9,7 +9,7 @@ from grader_service.model.evidence import ENOUGH_IMAGES, Evidence
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Mode, Status
 from grader_service.run.execution import execute
-from grader_service.service import running
+from grader_service.service import runner
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.message import Malformed, parse_message
 from grader_service.service.runner import RunEnd, run_next
@@ -41,7 +41,7 @@ def executed(monkeypatch):
         )
         return execute(*arguments, **options)
 
-    monkeypatch.setattr(running, "execute", watched)
+    monkeypatch.setattr(runner, "execute", watched)
     return seen
 
 
