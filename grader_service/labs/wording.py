@@ -102,7 +102,8 @@ def _wrong(document: Document, location: Location, part: Schema, schema: Schema,
     wanted = described(part, schema)
     message = f"expected {wanted}, got {shown(value)}" if wanted != _ANYTHING else f"{otherwise}, got {shown(value)}"
     spelling = document.spellings.get(location)
-    if spelling is not None and not isinstance(value, str) and _wants_text(part):
+    wants_text = part.get("type") == "string" or isinstance(part.get("const"), str)
+    if spelling is not None and not isinstance(value, str) and wants_text:
         message += f"; YAML reads {spelling} as {_type(value)}, so write it in quotes: {json.dumps(spelling)}"
     return error_at(document.places.of_value(location), "value.wrong", message, location)
 
@@ -193,10 +194,6 @@ def _range(part: Schema) -> str:
     lower = f"of at least {low:g}" if low is not None else f"above {above:g}" if above is not None else ""
     upper = f"at most {high:g}" if high is not None else f"below {below:g}" if below is not None else ""
     return "".join(f" {bound}" for bound in (" and ".join(bound for bound in (lower, upper) if bound),) if bound)
-
-
-def _wants_text(part: Schema) -> bool:
-    return part.get("type") == "string" or isinstance(part.get("const"), str)
 
 
 def _type(value: object) -> str:

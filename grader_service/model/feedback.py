@@ -86,10 +86,6 @@ class Feedback(Wire):
             first.append(self.next.text)
         lines = [" ".join(filter(None, first))]
         if self.next is not None and self.next.code:
-            lines.append(_indented(self.next.code))
+            lines.append("\n".join(f"    {line}" for line in self.next.code.splitlines()))
         lines += [advice.told for advice in self.advice]
         return "\n".join(filter(None, lines))
-
-
-def _indented(code: str) -> str:
-    return "\n".join(f"    {line}" for line in code.splitlines())

@@ -59,7 +59,8 @@ class SecondOpinions:
         seen, question = one.seen, one.question
         if seen is None or question is None or subject_of(one.check.id, one.check.params, seen) in decided:
             return one
-        subject = _digest(one.check.id, one.version, question, seen)
+        told = json.dumps([one.check.id, one.version, question, seen])
+        subject = hashlib.sha256(told.encode()).hexdigest()
         asked = Asked(submission_id, run_id, one.check.id, subject, self.model.name)
         kept = patiently(lambda: opinions.find(self.store, asked))
         document = self._ask(asked, one.result, seen, question) if kept is None and self.asks else kept
@@ -92,10 +93,6 @@ def second_opinions_of(settings: Settings, store: Store, owner: str) -> SecondOp
     key, timeout_s = secret(settings.review_model_key_file), settings.review_model_timeout_s
     address = ModelAddress(settings.review_model_url, settings.review_model, key, timeout_s)
     return SecondOpinions(store, ReviewModel(address), owner)
-
-
-def _digest(*told: str) -> str:
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def _moved(result: Result, said: Opinion) -> Outcome | None:

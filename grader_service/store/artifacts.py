@@ -5,7 +5,7 @@ import hashlib
 import math
 import threading
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from http import HTTPStatus
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import fsspec
 
-from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.errors import GraderError, InfrastructureError, SubmissionRejected
 from grader_service.model.base import neutralise
 from grader_service.store.away import Away, SourceAway, SourceSilent
 from grader_service.store.files import Files
@@ -69,11 +69,9 @@ class ArtifactStore:
             InfrastructureError: the store did not take them.
         """
         digest = hashlib.sha256(data).hexdigest()
-        try:
+        with _ours(f"the artifact store did not take {digest}"):
             if not self._is_kept(digest):
                 self._files.put(_name(digest), data)
-        except Exception as error:
-            raise InfrastructureError(f"the artifact store did not take {digest}: {error}") from error
         return digest
 
     def fetch(self, uri: str, sha256: str) -> int:
@@ -86,17 +84,13 @@ class ArtifactStore:
         """
         if uri != self.uri_of(sha256):
             self._check_source(uri)
-        try:
+        with _ours(f"the artifact store did not take {sha256}"):
             if self._is_kept(sha256):
                 return self._files.size(_name(sha256))
             with self._away.asking(uri), closing(_pieces_of(uri)) as pieces:
                 first = next(pieces, b"")  # before others are kept waiting: a source may be long in answering
                 with self._arriving, self._files.written(_name(sha256)) as target:
                     return self._copy(chain([first], pieces), target, sha256)
-        except (SubmissionRejected, SourceAway):
-            raise
-        except Exception as error:
-            raise InfrastructureError(f"the artifact store did not take {sha256}: {error}") from error
 
     def has(self, digest: str) -> bool:
         """Whether these bytes are here."""
@@ -126,13 +120,10 @@ class ArtifactStore:
             InfrastructureError: they are missing or damaged; some of them may have come.
         """
         hasher = hashlib.sha256()
-        try:
-            with self._files.opened(_name(digest)) as source:
-                for piece in _read(source):
-                    hasher.update(piece)
-                    yield piece
-        except Exception as error:
-            raise InfrastructureError(f"artifact {digest} could not be read: {error}") from error
+        with _ours(f"artifact {digest} could not be read"), self._files.opened(_name(digest)) as source:
+            for piece in _read(source):
+                hasher.update(piece)
+                yield piece
         _require(hasher.hexdigest(), digest)
 
     def put_from(self, source: IO[bytes], digest: str) -> None:
@@ -142,14 +133,9 @@ class ArtifactStore:
             DamagedArtifact: they have another digest; nothing was kept.
             InfrastructureError: they could not be copied; nothing was kept.
         """
-        try:
-            with self._files.written(_name(digest)) as target:
-                found, _ = _copied(_read(source), target)
-                _require(found, digest)
-        except InfrastructureError:
-            raise
-        except Exception as error:
-            raise InfrastructureError(f"artifact {digest} could not be copied: {error}") from error
+        with _ours(f"artifact {digest} could not be copied"), self._files.written(_name(digest)) as target:
+            found, _ = _copied(_read(source), target)
+            _require(found, digest)
 
     def kept(self, prefix: str) -> Iterator[tuple[str, float]]:
         """Names of files below one of the store's 256 folders, with the seconds since each was put here last.
@@ -160,13 +146,10 @@ class ArtifactStore:
         Raises:
             InfrastructureError: the store did not say.
         """
-        try:
+        # A file that is gone was removed by another judge.
+        with _ours("the artifact store did not say what it has"), suppress(FileNotFoundError):
             for name in self._files.names(prefix):
                 yield name, self._files.age_s(f"{prefix}/{name}")
-        except FileNotFoundError:
-            return  # another judge removed it
-        except Exception as error:
-            raise InfrastructureError(f"the artifact store did not say what it has: {error}") from error
 
     def remove(self, prefix: str, name: str, *, older_s: float) -> bool:
         """Deletes a file, named as by `kept`, if it is still older than this; whether it did.
@@ -175,15 +158,11 @@ class ArtifactStore:
             InfrastructureError: the store did not do it.
         """
         path = f"{prefix}/{name}"
-        try:
-            if self._files.age_s(path) <= older_s:
-                return False
-            self._files.remove(path)
-        except FileNotFoundError:
-            return False
-        except Exception as error:
-            raise InfrastructureError(f"the artifact store did not remove {name}: {error}") from error
-        return True
+        with _ours(f"the artifact store did not remove {name}"), suppress(FileNotFoundError):
+            if self._files.age_s(path) > older_s:
+                self._files.remove(path)
+                return True
+        return False
 
     def _is_kept(self, digest: str) -> bool:
         """Whether the bytes are here, and young: those that nobody refers to are removed when they are old."""
@@ -219,6 +198,17 @@ class ArtifactStore:
                 "artifact.source_not_allowed",
                 f"{neutralise(uri[:200])} is not below an address that this grader fetches from ({allowed}).",
             )
+
+
+@contextmanager
+def _ours(what: str) -> Iterator[None]:
+    """Whatever goes wrong inside is an infrastructure failure, unless it says itself whose failure it is."""
+    try:
+        yield
+    except GraderError:
+        raise
+    except Exception as error:
+        raise InfrastructureError(f"{what}: {error}") from error
 
 
 def _require(found: str, digest: str) -> None:

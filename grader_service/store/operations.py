@@ -86,37 +86,21 @@ def whereabouts(store: Store, named: str) -> Whereabouts:
         StoreUnavailable: the database failed.
     """
     submission_id = submission_named(store, named)
+    submission = select(SubmissionRow.__table__).where(SubmissionRow.submission_id == submission_id)
+    runs = select(RunRow.__table__).where(RunRow.submission_id == submission_id).order_by(RunRow.created_at)
+    in_force = select(VerdictRow.document).where(VerdictRow.submission_id == submission_id, VerdictRow.current)
+    events = select(EventRow.at, EventRow.kind, EventRow.actor, EventRow.detail)
+    newest = events.where(EventRow.submission_id == submission_id).order_by(EventRow.id.desc()).limit(100)
     with store.transaction() as connection:
-        submission = (
-            connection.execute(select(SubmissionRow.__table__).where(SubmissionRow.submission_id == submission_id))
-            .mappings()
-            .one()
+        its_runs = connection.execute(runs).mappings().all()
+        waiting = [run for run in its_runs if run["state"] == RunState.RUN_QUEUED.value]
+        return Whereabouts(
+            submission=dict(connection.execute(submission).mappings().one()),
+            runs=[dict(run) for run in its_runs],
+            verdict=connection.execute(in_force).scalar_one_or_none(),
+            events=[dict(event) for event in connection.execute(newest).mappings().all()[::-1]],
+            ahead=fairness.runs_before(connection, waiting[-1]) if waiting else 0,
         )
-        runs = (
-            connection.execute(
-                select(RunRow.__table__).where(RunRow.submission_id == submission_id).order_by(RunRow.created_at)
-            )
-            .mappings()
-            .all()
-        )
-        verdict = connection.execute(
-            select(VerdictRow.document).where(VerdictRow.submission_id == submission_id, VerdictRow.current)
-        ).scalar_one_or_none()
-        events = (
-            connection.execute(
-                select(EventRow.at, EventRow.kind, EventRow.actor, EventRow.detail)
-                .where(EventRow.submission_id == submission_id)
-                .order_by(EventRow.id.desc())
-                .limit(100)
-            )
-            .mappings()
-            .all()
-        )
-        ahead = 0
-        waiting = [run for run in runs if run["state"] == RunState.RUN_QUEUED.value]
-        if waiting:
-            ahead = runs_before(connection, waiting[-1]) or 0
-    return Whereabouts(dict(submission), [dict(run) for run in runs], verdict, [dict(e) for e in events[::-1]], ahead)
 
 
 def places(store: Store, submission_id: str) -> list[Place]:
@@ -169,35 +153,23 @@ def queue_state(store: Store, submission_id: str | None = None) -> QueueState:
     if submission_id is not None:
         verdicts = select(VerdictRow.verdict_id).where(VerdictRow.submission_id == submission_id)
         unsent.append(OutboxRow.verdict_id.in_(verdicts))
+    runs = select(RunRow.state, RunRow.purpose, func.count().label("n")).where(*of_it)
+    waits = RunRow.state.in_((RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value))
+    ages = select(RunRow.purpose, (db_now() - func.min(RunRow.created_at)).label("age")).where(waits, *of_it)
+    stuck = (
+        select(RunRow.run_id, RunRow.submission_id, RunRow.attempts, RunRow.last_error)
+        .where(RunRow.state == RunState.NEEDS_ATTENTION.value, *of_it)
+        .order_by(RunRow.created_at.desc())
+        .limit(50)
+    )
     with store.transaction() as connection:
-        counts = {
-            (row.state, row.purpose): row.n
-            for row in connection.execute(
-                select(RunRow.state, RunRow.purpose, func.count().label("n"))
-                .where(*of_it)
-                .group_by(RunRow.state, RunRow.purpose)
-            )
-        }
-        oldest = {
-            row.purpose: max(0.0, row.age)
-            for row in connection.execute(
-                select(RunRow.purpose, (db_now() - func.min(RunRow.created_at)).label("age"))
-                .where(RunRow.state.in_((RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)), *of_it)
-                .group_by(RunRow.purpose)
-            )
-        }
+        counted = connection.execute(runs.group_by(RunRow.state, RunRow.purpose))
+        counts = {(row.state, row.purpose): row.n for row in counted}
+        aged = connection.execute(ages.group_by(RunRow.purpose))
+        oldest = {row.purpose: max(0.0, row.age) for row in aged}
         undelivered = connection.execute(select(func.count()).select_from(OutboxRow).where(*unsent)).scalar_one()
-        stuck = (
-            connection.execute(
-                select(RunRow.run_id, RunRow.submission_id, RunRow.attempts, RunRow.last_error)
-                .where(RunRow.state == RunState.NEEDS_ATTENTION.value, *of_it)
-                .order_by(RunRow.created_at.desc())
-                .limit(50)
-            )
-            .mappings()
-            .all()
-        )
-    return QueueState(counts, oldest, undelivered, [dict(row) for row in stuck])
+        rows = connection.execute(stuck).mappings()
+        return QueueState(counts, oldest, undelivered, [dict(row) for row in rows])
 
 
 def work_came(store: Store, within_s: float) -> bool:

@@ -229,15 +229,17 @@ def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], policy:
         _finish(connection, chunk.batch_id, ours)
         for answer in ours:
             if answer.verdict is None:
-                failure = _Failure(
-                    answer.job.item_id,
-                    answer.job.submission.submission_id,
-                    chunk.batch_id,
-                    chunk.token,
-                    answer.job.attempts + 1,
-                    answer.error,
+                job, attempts = answer.job, answer.job.attempts + 1
+                _failed(
+                    connection,
+                    policy.decide(attempts, retryable=answer.again),
+                    attempts,
+                    item_id=job.item_id,
+                    submission_id=job.submission.submission_id,
+                    batch_id=chunk.batch_id,
+                    owner=chunk.token,
+                    error=answer.error,
                 )
-                _failed(connection, failure, policy.decide(failure.attempts, retryable=answer.again))
         settle(connection, chunk.batch_id, chunk.token)
         return len(ours)
 
@@ -283,45 +285,41 @@ def _finish(connection: Connection, batch_id: str, answers: Sequence[Answer]) ->
     )
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """What of ours went wrong with an item."""
-
-    item_id: int
-    submission_id: str
-    batch_id: str
-    owner: str
-    """Of the claim."""
-    attempts: int
-    """This one included."""
-    error: str
-
-
-def _failed(connection: Connection, failure: _Failure, decision: Retry | GiveUp) -> None:
+def _failed(
+    connection: Connection,
+    decision: Retry | GiveUp,
+    attempts: int,
+    *,
+    item_id: int,
+    submission_id: str,
+    batch_id: str,
+    owner: str,
+    error: str,
+) -> None:
     """The item waits for another try, or for an operator."""
     state, changes = ItemState.NEEDS_ATTENTION, {}
     if isinstance(decision, Retry):
         state, changes = ItemState.WAITING, {"not_before": db_now() + decision.after_s}
     connection.execute(
         update(RegradeItemRow)
-        .where(RegradeItemRow.id == failure.item_id)
+        .where(RegradeItemRow.id == item_id)
         .values(
             **changes,
             state=state.value,
-            attempts=failure.attempts,
+            attempts=attempts,
             lease_owner=None,
             lease_until=None,
-            last_error=neutralise(failure.error[:4000]),
+            last_error=neutralise(error[:4000]),
         )
     )
     record(
         connection,
         "regrade_needs_attention" if state is ItemState.NEEDS_ATTENTION else "regrade_failed_by_us",
-        failure.owner,
-        submission_id=failure.submission_id,
-        batch_id=failure.batch_id,
-        attempts=failure.attempts,
-        error=neutralise(failure.error[:1000]),
+        owner,
+        submission_id=submission_id,
+        batch_id=batch_id,
+        attempts=attempts,
+        error=neutralise(error[:1000]),
     )
 
 
@@ -350,8 +348,9 @@ def expire_items(store: Store, policy: RetryPolicy) -> int:
         def take_back(row: Row[Any]) -> None:
             owner = row.lease_owner or "unknown"
             error = f"{owner} stopped renewing its lease while judging"
-            failure = _Failure(row.id, row.submission_id, row.batch_id, owner, row.attempts + 1, error)
-            _failed(connection, failure, policy.decide(failure.attempts))
+            attempts = row.attempts + 1
+            item = {"item_id": row.id, "submission_id": row.submission_id, "batch_id": row.batch_id}
+            _failed(connection, policy.decide(attempts), attempts, **item, owner=owner, error=error)
 
         left = one_by_one(connection, rows, take_back, lambda row: row.id)
     tell(left, "items of re-grades whose lease ended")

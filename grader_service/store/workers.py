@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypedDict
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, or_, select
 
 from grader_service.model.base import neutralise
 from grader_service.store import devices
@@ -110,7 +110,7 @@ def say(
             .values(**who, **said)
             .on_conflict_do_update(index_elements=["worker_id"], set_=said)
         )
-        _forget_the_lost(connection)
+        connection.execute(delete(WorkerRow).where(WorkerRow.seen_at < db_now() - _FORGOTTEN_S))
 
 
 def forget(store: Store, identity: Identity) -> None:
@@ -191,7 +191,3 @@ def tried_here(host: str, device: str) -> ColumnElement[bool]:
         and_(run.failed_host == bindparam(host), able.where(worker.host != bindparam(host)).exists()),
         and_(run.failed_device == bindparam(device), able.where(worker.device_id != bindparam(device)).exists()),
     )
-
-
-def _forget_the_lost(connection: Connection) -> None:
-    connection.execute(delete(WorkerRow).where(WorkerRow.seen_at < db_now() - _FORGOTTEN_S))
