@@ -15,11 +15,7 @@ from grader_service.service import pulse
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints what the worker said; 0 when it is well, else 1.
-
-    Args:
-        arguments: of the command line; the process's own when absent.
-    """
+    """Prints what the worker said; 0 when it is well, else 1."""
     options = parser().parse_args(arguments)
     file = pulse.ANY if options.device is None else pulse.of_device(options.device)
     if options.regrade:

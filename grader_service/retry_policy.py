@@ -49,11 +49,7 @@ class RetryPolicy:
         return GiveUp() if last or not retryable else Retry(self.wait_s(failures))
 
     def wait_s(self, failures: int) -> float:
-        """Seconds from a failure to the next attempt, for work that is not given up.
-
-        Args:
-            failures: as for `decide`.
-        """
+        """Seconds from a failure to the next attempt, for work that is not given up; see `decide`."""
         factor = failures if self.growth == "linear" else self.growth ** min(failures - 1, _MOST_STEPS)
         return min(self.delay_s * factor, self.longest_s)
 

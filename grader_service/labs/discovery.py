@@ -153,11 +153,7 @@ def read_at_most(path: Path) -> bytes:
 
 
 def _settled(path: Path) -> bytes:
-    """The content of a file that nobody writes at this moment: half of a lab may be a valid lab.
-
-    Raises:
-        OSError: it cannot be read, or changes all the time.
-    """
+    """The content of a file that nobody writes at this moment: half of a lab may be a valid lab."""
     for _ in range(5):
         before = path.stat()
         age = time.time() - before.st_mtime

@@ -38,11 +38,7 @@ class ConsumerWatchdog:
         """Whether this worker was ended for it."""
 
     def check(self, *, taking: bool = True) -> None:
-        """Looks once; ends this process softly when wake-ups have been lying there for too long.
-
-        Args:
-            taking: whether the worker wants wake-ups at all just now.
-        """
+        """Looks once; ends this process softly when wake-ups that it wants have been lying there for too long."""
         taken = self._tasks.taken
         if not (taking and self._tasks.idle and taken == self._taken and self._waiting()):
             self._checks, self._since, self._taken = 0, time.monotonic(), taken

@@ -97,11 +97,7 @@ class IntakeLoop:
             log.warning("intake_broker_lost", error=str(error)[:200])  # another consumer finds it
 
     def take(self, *, block_s: float = 0.0) -> bool:
-        """Takes what comes next: what is in hand already, then live, then regrade. False when nothing was handled.
-
-        Args:
-            block_s: how long to wait for a message where there is none.
-        """
+        """Takes what is in hand, then live, then regrade, and waits for `block_s`; whether anything was handled."""
         try:
             return self._take_moved(block_s)
         except OutOfMemoryError:
@@ -187,10 +183,7 @@ class IntakeLoop:
         return moved
 
     def _work(self, messages: Sequence[bytes], purpose: Purpose) -> bool:
-        """Handles what is in hand and removes it; what has to come again goes to the end of its queue.
-
-        False where that is so for all of them.
-        """
+        """Handles what is in hand and removes it, or puts it at the end of its queue; whether anything was done."""
         any_done = False
         for raw, done in self._handled(messages, purpose, MESSAGES):
             any_done |= done
@@ -242,10 +235,7 @@ class IntakeLoop:
         return True
 
     def _tried(self, work: Callable[[], bool], task_id: str | None, policy: RetryPolicy) -> bool:
-        """Tries until our own failure has passed, for a while; the message stays where it is meanwhile.
-
-        Whether the work is done.
-        """
+        """Tries for a while, until our own failure has passed; whether the work is done, or should come again."""
         failures = 0
         while True:
             try:

@@ -36,7 +36,6 @@ class OutboxRelay:
         app: of `make_answers_app`.
         most_unread: answers that may lie in one queue; further ones wait in the database.
         journal: keeps each answer before it is sent.
-        clock: seconds that never go back.
     """
 
     def __init__(
@@ -69,10 +68,7 @@ class OutboxRelay:
         return sent
 
     def deliver_due(self, *, verdict_id: str | None = None) -> int:
-        """Sends some of what is due; returns how many answers Redis took. Each may be sent twice, never not at all.
-
-        Args:
-            verdict_id: only answers with this verdict.
+        """Sends some of what is due, or of one verdict; returns how many answers Redis took. Each may be sent twice.
 
         Raises:
             InfrastructureError: they cannot be kept in the journal, and wait.

@@ -31,11 +31,7 @@ _BLOCK_S = 1.0
 
 
 class ProgressPost:
-    """Says a runner's events to judges, in a thread: a broker that hangs holds up no run.
-
-    Args:
-        redis: a client of the broker.
-    """
+    """Says a runner's events to judges by the broker, in a thread: one that hangs holds up no run."""
 
     def __init__(self, redis: "Redis") -> None:
         self._redis: Any = redis

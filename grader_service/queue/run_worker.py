@@ -50,10 +50,7 @@ _OPENED_AGAIN_S = 10.0
 
 
 def run_worker(settings: Settings, *, slot: int = 0) -> int:
-    """Works until a signal ends it.
-
-    Args:
-        slot: numbers the workers of a host without GPUs.
+    """Works until a signal ends it; `slot` numbers the workers of a host without GPUs.
 
     Raises:
         ConfigurationError: another worker holds the device, or something the worker needs is missing.
@@ -155,11 +152,7 @@ class Child:
         self._without_labs: tuple[str, ...] = ()
 
     def __call__(self, woken_for: str) -> RunEnd:
-        """Executes the run that should come next, if there is one.
-
-        Args:
-            woken_for: the run that the wake-up names.
-        """
+        """Executes the run that should come next, which may be another one than the wake-up names, or none."""
         return self._opened().run_next(lambda end: self._ended(end, woken_for))
 
     def begin(self, **_: Any) -> None:

@@ -59,11 +59,7 @@ def plenty(app: Celery, stage: Stage, purpose: str) -> bool:
 
 
 def _lengths(app: Celery, queues: Sequence[str]) -> list[int]:
-    """How many wake-ups lie in each of these queues.
-
-    Raises:
-        OperationalError, RedisError, OSError: the broker does not answer.
-    """
+    """How many wake-ups lie in each of these queues."""
     with (
         app.connection_or_acquire() as connection,
         connection.default_channel.client.pipeline(transaction=False) as pipe,

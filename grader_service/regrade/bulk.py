@@ -116,22 +116,13 @@ def _answer(deps: BulkDeps, chunk: Chunk, job: Job) -> Answer:
 
 
 def _evidence(job: Job) -> StoredEvidence:
-    """What the run left.
-
-    Raises:
-        InfrastructureError: it is gone, or not what was written.
-    """
     if job.kind is None or job.sha256 is None or job.document is None:
         raise InfrastructureError(f"the evidence of run {job.run_id} is not stored any more")
     return unpacked(job.run_id, job.kind, job.sha256, job.document)
 
 
 def _labs(deps: BulkDeps, batch_id: str) -> dict[str, LabSpec]:
-    """Those of a batch, read once.
-
-    Raises:
-        ConfigurationError: one cannot be read here.
-    """
+    """Those of a batch, read once."""
     if batch_id not in deps.labs:
         deps.labs[batch_id] = patiently(
             lambda: {

@@ -18,11 +18,7 @@ _OLD_S = 2 * FRESH_S
 
 
 class Collector:
-    """Looks through one of the artifact store's 256 folders after another; every `EVERY_S`, through all in a day.
-
-    Args:
-        days: for how long a submission's artifact is kept; 0 for ever.
-    """
+    """Looks through one of the artifact store's 256 folders every `EVERY_S`; for 0 `days` all are kept for ever."""
 
     def __init__(self, store: Store, artifacts: ArtifactStore, days: float = 0.0) -> None:
         self._store = store

@@ -15,10 +15,8 @@ from grader_service.model.verdict import CheckReview
 def with_decisions(judged: Iterable[Judged], reviews: Reviews) -> list[Judged]:
     """The same answers, but for those that were left to a person: with the decision where there is one.
 
-    About what a second opinion left to a person it holds also where the check itself passed it.
-
-    Args:
-        reviews: what was decided; gets what is to be shown to a person.
+    About what a second opinion left to a person it holds also where the check itself passed it. `reviews` gets what is
+    to be shown to a person.
     """
     return [one if one.seen is None else _reviewed(one, one.seen, reviews) for one in judged]
 

@@ -16,7 +16,6 @@ class Expiry:
         expire: takes back what has expired.
         lease_s: how long a lease lasts, seconds.
         readiness: looked before; it knows whether the database answered.
-        clock: seconds that never go back.
     """
 
     def __init__(

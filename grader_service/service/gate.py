@@ -10,11 +10,7 @@ log = structlog.get_logger(__name__)
 
 
 class DeviceGate:
-    """The gate of one GPU, or of a slot of a host without one.
-
-    Args:
-        steward: guards the GPU; None for a slot.
-    """
+    """The gate of one GPU, which a steward guards, or of a slot of a host without one."""
 
     def __init__(self, store: Store, device_id: str, host: str, model: str, steward: Steward | None) -> None:
         self._store = store

@@ -7,11 +7,7 @@ from grader_service.model.lab import LabSpec, Placement
 
 
 def unfit(wanted: Placement, gpu: Gpu, cpus: int) -> str | None:
-    """Why runs of a lab must not go to this device; None when they may.
-
-    Args:
-        cpus: cores that the worker may use.
-    """
+    """Why runs of a lab must not go to this device, whose worker may use so many cores; None when they may."""
     if wanted.gpu_models and not any(_names(part.casefold(), gpu) for part in wanted.gpu_models):
         return f"it asks for a GPU of {' or '.join(wanted.gpu_models)}, this is {gpu.model}"
     if gpu.memory_mib < wanted.gpu_memory_mib:

@@ -41,7 +41,6 @@ class RunEvents:
 
     Args:
         send: takes events, which may be lost; it raises nothing, and returns at once.
-        clock: seconds that never go back.
     """
 
     def __init__(self, claim: Claim, send: Send, clock: Callable[[], float] = time.monotonic) -> None:

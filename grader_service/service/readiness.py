@@ -66,11 +66,7 @@ def judging_probes(state_dir: Path, store: Store, signer: Signer) -> list[Probe]
 
 
 def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe:
-    """The device's steward has not taken it out of service.
-
-    Args:
-        canary: whether the runner tries by itself to put it back.
-    """
+    """The device's steward has not taken it out of service; it may come back by a canary of its runner's."""
 
     def look() -> None:
         state, reason = devices.state_and_reason(store, device_id)

@@ -23,9 +23,9 @@ class ReferenceKeeping:
         """Starts nothing yet.
 
         Args:
-            deps: of the runner; where it keeps no references, none has a turn.
-            canary: of its device; None where only operators put that back into service.
-            look_s: between two looks, while nothing runs, whether one of them is due.
+            deps: where the runner keeps no references, none has a turn.
+            canary: None where only operators put the device back into service.
+            look_s: seconds between two looks, while nothing runs, whether one of them is due.
         """
         self._deps = deps
         self._canary = canary
@@ -94,9 +94,7 @@ class ReferenceKeeping:
     def _refresh_safely(self, *, only_if_free: bool = False) -> None:
         """Nothing that goes wrong here may touch a run: the one before is stored, the next one measures everything.
 
-        Args:
-            only_if_free: leave a device alone that a run would be kept from: nobody waits, so its steward need not
-                judge who else is on it, nor say again that it is closed.
+        While nobody waits, a device that is not free is left alone: its steward need not say again that it is closed.
         """
         references = self._deps.references
         try:

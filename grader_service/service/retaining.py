@@ -49,7 +49,6 @@ class Retention:
     """Removes at each look what is older than it is kept.
 
     Args:
-        clock: seconds that never go back.
         at_once: rows in one transaction.
     """
 

@@ -154,11 +154,7 @@ class ModelAddress:
 
 
 class ReviewModel:
-    """Asks one model; any number of threads may use it.
-
-    Args:
-        clock: seconds that never go back.
-    """
+    """Asks one model; any number of threads may use it."""
 
     def __init__(self, address: ModelAddress, clock: Callable[[], float] = time.monotonic) -> None:
         self._address = address

@@ -240,11 +240,7 @@ def _run(
 
 @contextlib.contextmanager
 def _fetching(deps: RunnerDeps, claim: Claim) -> Iterator[Path]:
-    """A folder for what is fetched, on the disk of the runs, since /tmp may be small; after a kill a sweep removes it.
-
-    Raises:
-        NotBegun: it could not be made.
-    """
+    """A folder for what is fetched, on the disk of the runs: /tmp may be small. After a kill a sweep removes it."""
     folder = OwnedFolder(deps.state_dir, f"{claim.run_id}-fetched-{secrets.token_hex(4)}")
     try:
         folder.create()
@@ -257,11 +253,7 @@ def _fetching(deps: RunnerDeps, claim: Claim) -> Iterator[Path]:
 
 
 def _probe_task(deps: RunnerDeps, ref: ProbeRef, folder: Path) -> ProbeTask:
-    """A probe with its source, as it was when the run was queued; copied, never imported.
-
-    Raises:
-        InfrastructureError: the store of artifacts does not hold it.
-    """
+    """A probe with its source, as it was when the run was queued; copied, never imported."""
     path = folder / ref.sha256
     deps.artifacts.copy_to(ref.sha256, path)
     return ProbeTask(ref, path.read_bytes())

@@ -19,7 +19,6 @@ class Sweeper:
     Args:
         chores: by their names, in this order.
         interval_s: seconds between two rounds.
-        clock: seconds that never go back.
     """
 
     def __init__(

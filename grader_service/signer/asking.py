@@ -45,11 +45,7 @@ _ANSWER: TypeAdapter[Signed | Known | Refusal] = TypeAdapter(Signed | Known | Re
 
 
 class SocketSigner(Signer):
-    """Asks `grader signer`; use it from any thread, not across a fork.
-
-    Args:
-        path: of its socket. Nobody need listen there yet.
-    """
+    """Asks `grader signer` at its socket, where nobody need listen yet; use it from any thread, not across a fork."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

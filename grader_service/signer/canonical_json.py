@@ -37,11 +37,7 @@ _AS_IT_IS = frozenset({str, bool, type(None)})
 
 
 def _agreed(value: Any) -> Any:
-    """The same value, whole numbers as integers.
-
-    Raises:
-        _LibraryOnly: something in it is written in two ways.
-    """
+    """The same value, whole numbers as integers; raises `_LibraryOnly` where it could be written in two ways."""
     kind = type(value)  # exactly: what a subclass would say of itself is the library's to decide
     if kind in _AS_IT_IS:
         return value

@@ -76,11 +76,7 @@ class RequestHandler:
 
 
 def _required(data: bytes) -> tuple[str, str]:
-    """Kind and id of a document that may be signed.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Kind and id of a document that may be signed."""
     try:
         document = _DOCUMENT.validate_json(data)
     except ValidationError as error:
@@ -99,10 +95,7 @@ def _required(data: bytes) -> tuple[str, str]:
 
 
 def serve(signer: FolderSigner, path: Path) -> None:
-    """Answers until a signal ends it.
-
-    Args:
-        path: of the socket, for this process's user and group.
+    """Answers at a socket, which is for this process's user and group, until a signal ends it.
 
     Raises:
         ConfigurationError: another one listens there, or nobody can.

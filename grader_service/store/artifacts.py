@@ -138,10 +138,7 @@ class ArtifactStore:
             _require(found, digest)
 
     def kept(self, prefix: str) -> Iterator[tuple[str, float]]:
-        """Names of files below one of the store's 256 folders, with the seconds since each was put here last.
-
-        Args:
-            prefix: the two digits with which digests there begin.
+        """Names of files whose digests begin with these two digits, with the seconds since each was put here last.
 
         Raises:
             InfrastructureError: the store did not say.
@@ -241,12 +238,7 @@ def _opened(uri: str) -> AbstractContextManager[IO[bytes]]:
 
 
 def _pieces_of(uri: str) -> Generator[bytes]:
-    """What lies at a source, a piece at a time.
-
-    Raises:
-        SubmissionRejected: nothing does, or it is refused.
-        SourceAway: the source failed.
-    """
+    """What lies at a source, a piece at a time."""
     try:
         with _opened(uri) as source:
             yield from _read(source)
@@ -293,8 +285,7 @@ def _is_silence(error: BaseException) -> bool:
 def _is_plain(uri: str) -> bool:
     """Whether a prefix of this address holds for all of it: no `..`, and no user names that lend it to another host.
 
-    What cannot be read as an address, or holds characters that no address has, is not plain either: a source that
-    fails on it would fail every time, as if it were our own failure.
+    Nor is what cannot be read as an address: a source would fail on it every time, as if that were our own failure.
     """
     try:
         parts = urlsplit(uri)
@@ -316,11 +307,7 @@ def _read(source: IO[bytes]) -> Iterator[bytes]:
 
 
 def _copied(pieces: Iterable[bytes], target: IO[bytes], most: float = math.inf) -> tuple[str, int]:
-    """Writes them one by one; returns the SHA-256 and the size in bytes.
-
-    Raises:
-        SubmissionRejected: there are more bytes than these.
-    """
+    """Writes them one by one, at most so many bytes; returns the SHA-256 and the size in bytes."""
     hasher, size = hashlib.sha256(), 0
     for piece in pieces:
         size += len(piece)

@@ -28,11 +28,7 @@ class SourceSilent(SourceAway):
 
 
 class Away:
-    """What failed, by address, and where a host does not answer, by host; any number of threads may use it.
-
-    Args:
-        clock: seconds that never go back.
-    """
+    """What failed, by address, and where a host does not answer, by host; any number of threads may use it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -154,11 +154,9 @@ def _exact(connection: Connection, text: str) -> list[Named]:
 
 
 def _beginning(connection: Connection, text: str, *, each_run: bool) -> list[Named]:
-    """All that begin so, at most one more than are named of submissions and of runs; of a submission one run will do.
+    """Submissions and runs that begin so, of either at most one more than a message names.
 
-    Args:
-        text: more than one id may begin so.
-        each_run: whether a run is something else than another run of its submission, and than the submission.
+    Unless `each_run` counts by itself, a run stands for its submission, and one run will do.
     """
     if len(text) < SHORTEST:
         return []

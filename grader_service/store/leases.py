@@ -161,7 +161,7 @@ def _claimable(stage: Stage, *, choosy: bool, preflights_only: bool) -> list[Col
         busy = (
             select(other.run_id).where(other.learner == run.learner, other.state == written(RunState.RUNNING)).exists()
         )
-        conditions += [~busy, run.failed_host.is_(None) | ~tried_here("host", "device")]
+        conditions += [~busy, run.failed_host.is_(None) | ~tried_here()]
     if preflights_only:
         conditions.append(run.priority == literal_column(str(PRIORITY[PREFLIGHT]), Integer))
     if choosy:

@@ -63,10 +63,7 @@ def enqueue(connection: Connection, verdict_id: str | None, waiter: Waiter, docu
 def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> list[OutboxMessage]:
     """Answers whose time has come: those that somebody waits for before those of a batch of re-grades, oldest first.
 
-    They are the caller's for a moment, in which no one else gets them.
-
-    Args:
-        verdict_id: only answers with this verdict.
+    They are the caller's for a moment, in which no one else gets them. Only those with a verdict, where one is named.
     """
     ours = [] if verdict_id is None else [OutboxRow.verdict_id == verdict_id]
     statement = (

@@ -153,11 +153,7 @@ def progress(store: Store, batch_id: str) -> Progress:
 
 
 def _rate(connection: Connection, found: Batch, lately: int, now: float) -> float | None:
-    """Items a second; None for a batch that does not run.
-
-    Args:
-        lately: items that ended in the last `_RATE_S` seconds.
-    """
+    """Items a second, given how many ended in the last `_RATE_S` seconds; None for a batch that does not run."""
     if found.state is not BatchState.RUNNING or found.started_at is None:
         return None
     runs_s = max(1.0, now - found.started_at)

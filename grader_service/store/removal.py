@@ -26,9 +26,6 @@ def hold_blobs(connection: Connection, runs: ColumnElement[bool]) -> None:
 
     Call it once for all that a transaction removes, and before it is looked who else needs them: a run that brings one
     again waits, or has noted it by then.
-
-    Args:
-        runs: a condition on `RunRow`.
     """
     theirs = select(EvidenceBlobRow.sha256).join(RunRow, RunRow.run_id == EvidenceBlobRow.run_id).where(runs)
     held = select(BlobRow.sha256).where(BlobRow.sha256.in_(theirs)).order_by(BlobRow.sha256)

@@ -34,10 +34,7 @@ class Decided:
 
 
 def decided_cases(store: Store, limit: int, leaving: Collection[str] = ()) -> list[Decided]:
-    """Those that wait for a judge, the decision that was made first coming first.
-
-    Args:
-        leaving: ids of verdicts in force that are passed over.
+    """Those that wait for a judge, the first decision coming first, but for those of these verdicts in force.
 
     Raises:
         StoreUnavailable: the database failed.

@@ -80,10 +80,7 @@ class CaseView:
 
 
 def open_cases(store: Store, *, lab: str | None = None, limit: int | None = 200) -> list[Case]:
-    """What waits, the oldest first; reads no verdict.
-
-    Args:
-        limit: at most so many; None for all.
+    """What waits, the oldest first, at most so many or all; reads no verdict.
 
     Raises:
         StoreUnavailable: the database failed.

@@ -59,9 +59,7 @@ def handed_in_after(later: Any, earlier: Any) -> ColumnElement[bool]:
 
     A submission that was refused for a full queue and sent again comes in late, and was handed in when it was.
 
-    Args:
-        later: columns of the table of submissions, perhaps under an alias.
-        earlier: as well.
+    Both are columns of the table of submissions, perhaps under an alias.
     """
     times = [tuple_(func.coalesce(one.submitted_at, one.received_at), one.submission_id) for one in (later, earlier)]
     return times[0] > times[1]

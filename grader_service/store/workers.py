@@ -162,14 +162,11 @@ def out(known: Sequence[devices.Device], said: Sequence[Worker]) -> dict[str, bo
     return found
 
 
-def tried_here(host: str, device: str) -> ColumnElement[bool]:
+def tried_here() -> ColumnElement[bool]:
     """Whether a run failed last where its claimer is, and another worker that could take it is ready elsewhere.
 
     On its host where another host has a ready worker, else on its device. Where there is no other, no run waits for it.
-
-    Args:
-        host: name of the bound parameter with the claimer's host.
-        device: name of that with its device.
+    The parameters `host` and `device` are the claimer's.
     """
     run = table_of(RunRow).c
     worker, place, submission = table_of(WorkerRow).c, table_of(DeviceRow).c, table_of(SubmissionRow).c
@@ -188,6 +185,6 @@ def tried_here(host: str, device: str) -> ColumnElement[bool]:
         .correlate(table_of(RunRow))
     )
     return or_(
-        and_(run.failed_host == bindparam(host), able.where(worker.host != bindparam(host)).exists()),
-        and_(run.failed_device == bindparam(device), able.where(worker.device_id != bindparam(device)).exists()),
+        and_(run.failed_host == bindparam("host"), able.where(worker.host != bindparam("host")).exists()),
+        and_(run.failed_device == bindparam("device"), able.where(worker.device_id != bindparam("device")).exists()),
     )
