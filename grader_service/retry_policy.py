@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 _MOST_STEPS = 20
-"""So many times a wait is multiplied at most: a million times as long with a growth of 2, and a float holds it."""
+"""A wait is multiplied so many times at most: with a growth of 2 that is a million, and a float holds it."""
 
 
 @dataclass(frozen=True)

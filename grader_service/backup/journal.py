@@ -1,7 +1,6 @@
-"""The journal of answers: each verdict with what it belongs to, kept beside the backups before it is sent.
+"""The journal of answers: each verdict, with the rows that it belongs to, is kept beside the backups before it is sent.
 
-Whoever restores a backup reads here what platforms were told since, so that no submission is graded to a second,
-different verdict.
+A restored backup takes from here what platforms were told since: no submission gets a second, different verdict.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""What every worker's sweeper does for all of them; each chore may run in any number of processes at once."""
+"""Chores that the sweepers of all workers share; each may run in any number of processes at once."""
 
 from celery import Celery
 

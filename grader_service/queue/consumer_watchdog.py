@@ -15,7 +15,7 @@ from grader_service.queue.task_tracker import TaskTracker
 
 log = structlog.get_logger(__name__)
 _LEAST_CHECKS = 4
-"""So many at least: a process that was stopped for a while has not been waiting."""
+"""At least so many: after a pause of the whole process (SIGSTOP, sleep) the clock alone says nothing."""
 
 
 class ConsumerWatchdog:

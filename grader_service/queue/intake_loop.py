@@ -34,7 +34,7 @@ _PREFIX = "grader:intake"
 _BLOCK_S = 1.0
 _BATCH = 32
 _AWHILE_S = 0.25
-"""Where all that was looked at has to come again, the next look is not at once."""
+"""Wait before the next look, where all that was found has to come again later."""
 _IN_PLACE = threading.Lock()
 """At the limit, one consumer of a process is enough: they would handle the same messages."""
 

@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 _LEAST_NICE = 19
 _LOOK_S = 0.025
 _FRESH_S = 0.2
-"""An arrival counts for so long: who waits for a GPU after that is not helped by a processor."""
+"""An arrival counts for so long: afterwards it waits for a GPU, and a free processor would not help it."""
 _LONGEST_S = 0.2
 """Rest between two items, at most: a batch goes on however busy a day is."""
 

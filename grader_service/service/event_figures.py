@@ -1,7 +1,7 @@
-"""Latencies and counts out of the audit trail: each event is read once, in order, and every restart reads it anew.
+"""Latencies and counts from the audit trail, whose events are read once, in order, and again after a restart.
 
-So figures survive any worker, and an exporter that starts late says the same as one that was always there. What events
-came to that are a day old is kept beside them: a restart reads only the younger ones, and old ones may be removed.
+So metrics do not depend on when the exporter was started. Totals of events that are a day old are stored: a restart
+reads only younger events, and old ones may be removed.
 """
 
 import threading

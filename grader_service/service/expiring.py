@@ -7,10 +7,9 @@ from grader_service.service.readiness import DATABASE, Readiness
 
 
 class Expiry:
-    """A chore that lets leases end, once the database has answered at every look for as long as a lease lasts.
+    """A chore that takes expired work back, once the database has been there for as long as a lease lasts.
 
-    While it was away nobody could renew a lease; whoever is at work renews its lease in that time, or stores what it
-    found.
+    While it was away no lease could be renewed: workers get that time to renew theirs, or to store their results.
 
     Args:
         expire: takes back what has expired.

@@ -1,4 +1,4 @@
-"""Waits for a database that is away, where something would be lost or counted that should not be."""
+"""Repeats writes while the database is away, so that no result is lost."""
 
 import time
 from collections.abc import Callable
@@ -17,10 +17,10 @@ ResultT = TypeVar("ResultT")
 
 
 def patiently(write: Callable[[], ResultT]) -> ResultT:
-    """Writes again and again until the database takes it: what was worked out is not thrown away for that.
+    """Repeats a write until the database takes it.
 
     Args:
-        write: does it in a transaction of its own; while the claim behind it holds, doing it again does no harm.
+        write: has a transaction of its own, and may be repeated while the claim behind it holds.
 
     Raises:
         StoreUnavailable: the database has been away for ten minutes.

@@ -1,6 +1,6 @@
 """Files in which workers say at each round of their sweeper whether they can work; health checks read them.
 
-Their age says whether the sweeper still goes round.
+Their age says whether the sweeper still runs.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""Whether a worker can do its work: small probes at each round of its sweeper, and their last word for all who ask.
+"""Whether a worker can do its work, probed at each round of its sweeper.
 
-The health check of its container reads a file in its state folder (`pulse`); operators, the admin page and figures read
-the store (`store.workers`).
+Health checks of containers read the result in a file (`pulse`); operators, the admin page and metrics read it in the
+store (`store.workers`).
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe
 
 
 class Readiness:
-    """The word of one worker, said anew at each look.
+    """Reports whether one worker can do its work, to the store and to files that health checks read.
 
     Args:
         state_dir: folder of the files that health checks read.

@@ -57,9 +57,9 @@ class ReferenceKeeping:
                 self._idle.start()
 
     def judge_what_was_left(self) -> None:
-        """Judges the device where a run stands in the store that died with its runner: its lease has not ended yet.
+        """Examines the device where the store has a run that died with its runner, and whose lease has not ended yet.
 
-        Found unfit now, the device keeps that run from being handed to another one. Call it while no run is open.
+        If the device is found unfit now, that run is not handed to another one. Call it while no run is open.
         """
         device = devices.device_of(self._deps.owner)
         if any(one.device_id == device and one.run_id for one in devices.devices(self._deps.store)):

@@ -51,9 +51,9 @@ class HostWord:
 
 
 class RunSpaceProbe:
-    """Looks now and then while nothing runs, and at once in doubt; between two looks the last one's word stands.
+    """Tries a run space now and then while nothing runs, and at once after a failure; else the last result holds.
 
-    A run in hand shows by itself that it could be begun, and is measured: nothing is tried out beside it.
+    Nothing is tried beside a run: that shows by itself that it could be begun, and it is measured.
 
     Args:
         word: what was found last, by the runner or its child.

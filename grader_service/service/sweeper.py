@@ -1,4 +1,4 @@
-"""Looks round at intervals: expired leases, lost wake-ups, undelivered answers. Any number may run at once."""
+"""Does chores at intervals, such as for expired leases or undelivered answers. Any number of sweepers may run."""
 
 import threading
 import time

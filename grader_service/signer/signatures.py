@@ -22,7 +22,7 @@ from grader_service.signer.canonical_json import canonical_json
 
 
 class SignerAway(InfrastructureError):
-    """What signs does not answer: it is asked again, and no attempt is counted."""
+    """The signer does not answer: it is asked again later, and no attempt is counted."""
 
 
 class Signer(ABC):

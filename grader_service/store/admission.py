@@ -120,7 +120,7 @@ def foresee(store: Store, wanted: Sequence[Wanted], limits: IntakeLimits) -> lis
 
 
 class Door:
-    """Decides on submissions that came together, by what is stored and what came before in the same company."""
+    """Decides on submissions that came together, by what is stored and by those that came before them."""
 
     def __init__(self, connection: Connection, wanted: Sequence[Wanted], limits: IntakeLimits) -> None:
         self._first = {

@@ -24,7 +24,7 @@ FRESH_S = 43_200.0
 """What was put here less than half a day ago is not removed, whether anything refers to it or not."""
 _CHUNK = 1 << 20
 _MAY_PASS = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
-"""Answers of a web server that say: later. Others between 400 and 499 come again however often one asks."""
+"""Statuses of a web server that may pass; others between 400 and 499 come again however often one asks."""
 _PATIENCE = aiohttp.ClientTimeout(total=300, sock_connect=10, sock_read=30)
 """With one request to a web server, seconds: for all of it, for a connection, and while nothing comes."""
 

@@ -1,4 +1,4 @@
-"""Sources of artifacts that failed a moment ago: they are not asked again at once, so that nobody waits for them."""
+"""Remembers sources of artifacts that failed a moment ago, so that nobody waits for them again at once."""
 
 import math
 import threading

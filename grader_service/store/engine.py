@@ -18,8 +18,8 @@ FIRST = "0017"
 """The first of the migrations, with which schemas begin that were released."""
 _BUSY_S = 30.0
 _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"
-"""Of PostgreSQL. What a host locked that stands still in the midst of a transaction must not stop all others; and no
-statement of ours takes as long as compiling it would."""
+"""Of PostgreSQL. A host that hangs inside a transaction must not block others with its locks. No statement of ours runs
+for so long that compiling it first (JIT) would pay."""
 _SNAPSHOT = "grader_snapshot"
 _MIGRATE = "run `grader store migrate`"
 NOT_PERMITTED = "42501"

@@ -1,4 +1,4 @@
-"""How long a connection to PostgreSQL is believed in that says nothing."""
+"""How soon a silent connection to PostgreSQL is given up."""
 
 KEEPALIVE = {
     "connect_timeout": 10,

@@ -99,7 +99,7 @@ def claim(
                 return found
             if store.is_sqlite or connection.execute(one_waits, values).first() is None:
                 return None
-        # The row is locked and was skipped. Who came for it on its only wake-up must not leave while it is announced.
+        # The row is locked and was skipped, perhaps while it is announced: this may be its only wake-up, so look again.
         time.sleep(_LOCKED_S)
     return None
 
@@ -234,7 +234,7 @@ def settle_failure(
         state = _FROM[claim.stage]
         changes["not_before"] = db_now() + decision.after_s
     else:
-        # One that its batch gave up would wait for an operator who can do nothing about it.
+        # A run that its batch has given up is cancelled: no operator could do anything about it.
         state = RunState.NEEDS_ATTENTION if needed else RunState.CANCELLED
     if claim.stage == "run":
         stand_behind(connection, claim.run_id, claim.fence, served=False)

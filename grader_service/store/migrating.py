@@ -18,10 +18,10 @@ from grader_service.store.keepalive import KEEPALIVE
 log = structlog.get_logger(__name__)
 
 _OPTIONS = "-c lock_timeout=3s -c statement_timeout=0 -c idle_in_transaction_session_timeout=60000"
-"""Whoever waits for a table makes all others wait behind it who come later: that must end before it is felt. What is
-done with the table may take its time."""
+"""A request for a table's lock makes all later ones wait behind it, so it is given up soon. A statement that has its
+lock may take long."""
 _PATIENCE_S = 300.0
-"""The service's own transactions are over by then: no statement takes 30 s, none stands still for 60 s."""
+"""The service's own transactions are over by then: they end after 30 s in a statement, or 60 s without one."""
 _PAUSE_S = 2.0
 _PASSES = frozenset({"55P03", "40P01"})
 """Lock not available; deadlock detected."""
@@ -92,7 +92,7 @@ def _tried(connection: Connection, target: str) -> bool:
 
 
 def _alone(connection: Connection) -> bool:
-    # Asked again and again: who waits for it within a statement would be waited for by the build of an index.
+    # Polled: a statement that waits for the lock is a transaction, for which a concurrent index build would wait.
     alone = connection.execute(text(f"select pg_try_advisory_lock({AdvisoryLock.MIGRATE:d})")).scalar_one()
     connection.commit()
     return bool(alone)

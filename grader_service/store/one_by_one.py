@@ -1,4 +1,4 @@
-"""Acts on rows one after another: one that cannot be handled is left as it is, named, and stops no other."""
+"""Acts on rows one after another: one that fails is left as it is and reported, and does not stop the others."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -264,7 +264,7 @@ class Happened:
 
 
 _SETTLED_S = 2.0
-"""Ids are given out before their transactions end: a younger event may still be waited for by an older one."""
+"""Ids are given out before transactions end, so that an event may appear after one with a greater id."""
 _PAGE = 5000
 
 

@@ -12,7 +12,7 @@ from grader_service.store.engine import Store
 from grader_service.store.tables import OutboxRow, VerdictRow, table_of
 
 HELD_S = 5.0
-"""Who takes an answer sends it within this time, or somebody else does."""
+"""An answer that was taken is sent within this time, or somebody else may take it."""
 _UNREAD_S = 60.0
 """How often it is looked whether a queue was read."""
 _NAMED = 20

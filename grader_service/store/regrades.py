@@ -20,11 +20,10 @@ from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import PREFLIGHT, EventRow, SubmissionRow, VerdictRow, table_of
 
 _RATE_S = 20.0
-"""Over so many last seconds the rate is taken."""
+"""The rate is that of the last so many seconds."""
 _FEW = 5
-"""Items that say nothing about a rate: runs take a minute each."""
+"""With fewer items in that time it is that of the last `_LAST` items, whenever they ended: runs take a minute each."""
 _LAST = 10
-"""Then so many last items say it, whenever they ended."""
 _BATCH = TypeAdapter(Batch)
 _AT_ONCE = 2000
 _MOST_ERROR = 1000
