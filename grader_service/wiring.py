@@ -240,7 +240,7 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
     """
     if settings.sandbox == "process" and settings.production:
         raise ConfigurationError("GRADER_SANDBOX=process has no isolation and is refused with GRADER_PRODUCTION=true")
-    # Imported by those who run submissions: whoever asks the database should not wait for Docker and NumPy.
+    # Imported here: commands that only ask the database should not wait for Docker and NumPy.
     from grader_service.host.sandboxes import open_runner  # noqa: PLC0415
 
     return open_runner(settings.sandbox, grader_lab().image, settings, gpu)

@@ -52,7 +52,7 @@ def open_envelope(raw: bytes) -> Envelope:
     if not isinstance(outer, Mapping):
         raise Unreadable("the message is no JSON object; expected Celery protocol 2")
     headers, properties = _mapping(outer.get("headers")), _mapping(outer.get("properties"))
-    # Celery writes the id twice; whoever waits can be answered by either.
+    # Celery writes the id twice; either will do for an answer.
     task_id = _task_id(headers.get("id")) or _task_id(properties.get("correlation_id"))
     if len(raw) > MAX_BYTES:
         raise Unreadable(too_large, task_id)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 UNNAMED = "default"
-"""The platform without a name: Redis gives this user to whoever brings a password and no name."""
+"""The platform without a name: Redis takes a client that gives a password and no name for this user."""
 _EXAMPLE = "platform"
 _PREFIX = "platform-"
 _MADE = "grader:platforms"
@@ -162,7 +162,7 @@ class PlatformUsers:
         return {name: rules for _, name, *rules in (_RULE.findall(line) for line in lines)}
 
     def _change(self, user: str, *rules: Sequence[str]) -> None:
-        """First where answers lie: who may post may read what comes of it."""
+        """First at the Redis of answers, so that a platform that may post may read its answers, too."""
         for server in self._servers:
             self._save(server)  # or nothing is done: a server that keeps its users in no file would forget this one
         for server, its in reversed(list(zip(self._servers, rules, strict=True))):

@@ -34,7 +34,7 @@ _ELSEWHERE_S = 30.0
 
 
 def main() -> None:
-    """Works until a signal, or the end of whoever started it."""
+    """Works until a signal, or until its parent ends."""
     configure_logs("regrade")
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -91,7 +91,7 @@ def _by_another_plan(changed: list[str], wanted: str) -> Choice:
     """Judging replays a measurement by the plan of its run, so that only a run shows what the lab's own does."""
     names = ", ".join(changed)
     if wanted == "judge":
-        # It can be judged, unlike what lacks a part: whoever asks for that may mean something else of the lab.
+        # Unlike evidence that lacks a part it can be judged: the operator may have changed something else of the lab.
         text = f"judged as asked, by the measurement plan of its run, whatever the lab says now of {names}"
         return Choice(Level.JUDGE, MEASUREMENT_CHANGED, text)
     text = f"it was measured by another plan than the lab's: {names}"

@@ -1,4 +1,4 @@
-"""Artifacts for runner hosts: read by their digest, over HTTP. Who knows no digest sees none, and nothing is listed."""
+"""Artifacts for runner hosts, over HTTP: they are read by their digests, and nothing is listed."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The TLS certificates of both ends: each end knows the other's very certificate, so that no authority is needed.
 
-A certificate stands for its own connections only: who has the key of one cannot make another with it. It is good for
-twenty years, since it is ended by the other end's forgetting it, not by a date.
+A certificate stands for its own connections only; its key cannot sign another one. It is good for twenty years: it is
+ended when the other end forgets it, not by a date.
 """
 
 import datetime as dt

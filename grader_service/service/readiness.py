@@ -60,7 +60,7 @@ def database_probe(store: Store) -> Probe:
 
 
 def judging_probes(state_dir: Path, store: Store, signer: Signer) -> list[Probe]:
-    """What whoever judges needs: its own state folder, the database, and somebody who signs."""
+    """What a worker that judges needs: its own state folder, the database, and a signer."""
     folder = Probe("state folder", lambda: state_folder.require_own(state_dir))
     return [folder, database_probe(store), Probe("signer", signer.keys)]
 
@@ -126,7 +126,7 @@ class Readiness:
         for file in self._files:
             try:
                 pulse.beat(self._state_dir, said, file)
-            except OSError as error:  # then the file grows old, which is said of it
+            except OSError as error:  # then health checks see that the file is old
                 log.error("pulse_not_written", file=file, error=str(error))  # noqa: TRY400 - no traceback
         if DATABASE not in found:
             with contextlib.suppress(StoreUnavailable):

@@ -44,7 +44,7 @@ class ReferenceKeeping:
         with self._turn:
             with removal() as afterwards:
                 end = run_next(self._deps, afterwards)
-                after(end)  # whoever waits does not wait for folders and volumes to go
+                after(end)  # before folders and volumes are removed
             if end is RunEnd.STORED:
                 self._refresh_safely()
         return end

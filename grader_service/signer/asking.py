@@ -1,4 +1,4 @@
-"""A signer in another process, asked through a Unix socket: whoever asks never has the key.
+"""A signer in another process, asked through a Unix socket: its clients never have the key.
 
 A request is its kind, the end of a line, and perhaps a document; the answer is JSON with `signature`, `keys`, or
 `refused`: why not.

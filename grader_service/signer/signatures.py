@@ -1,7 +1,7 @@
 """Signs verdicts, and notes of erasures, with Ed25519 over their canonical JSON, and checks such signatures.
 
-Canonical JSON (RFC 8785) is the verdict without its `signature`: whoever reads the verdict and writes it again, in any
-language, still has what was signed.
+What is signed is the canonical JSON (RFC 8785) of the verdict without its `signature`: it stays the same when a verdict
+is read and written again, in any language.
 """
 
 import os

@@ -8,8 +8,8 @@ class AdvisoryLock(IntEnum):
     """A number never changes: versions that work beside each other must mean the same."""
 
     MIGRATE = 728451
-    """Whoever migrates holds it."""
+    """Held while the schema is migrated."""
     CLAIM = 728452
     """One claim at a time."""
     BACKUP = 728453
-    """Whoever makes a backup or removes old ones holds it."""
+    """Held while a backup is made, or old ones are removed."""

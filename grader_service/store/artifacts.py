@@ -181,7 +181,7 @@ class ArtifactStore:
     def _copy(self, pieces: Iterable[bytes], target: IO[bytes], sha256: str) -> int:
         found, size = _copied(pieces, target, self._max_bytes)
         if found != sha256:
-            # Not which other one: whoever may name addresses could learn by it what lies there.
+            # The digest that was found is not told: with it a sender could learn what lies at an address.
             raise SubmissionRejected(
                 "artifact.digest_mismatch",
                 "What lies at the artifact's address does not have the SHA-256 that the message says. Send it again.",

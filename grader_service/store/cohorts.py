@@ -194,7 +194,7 @@ def _by_summary(selection: Selection) -> Callable[[VerdictSummary], bool] | None
 
 
 def _is_one_of(check: CheckSummary, outcomes: Collection[Outcome]) -> bool:
-    """By its own outcome, or by what that counts as: who asks for failures is given what was not reached, too."""
+    """By its own outcome, or by what that counts as: failures include what was not reached."""
     return check.outcome in outcomes or check.counted in outcomes
 
 

@@ -1,4 +1,4 @@
-"""Finds a measured run of the very same submission, whoever sent it: what it found need not be found again."""
+"""Finds measured runs of the very same submission, of any learner, whose findings can be taken again."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -224,7 +224,7 @@ def _dead_letters(connection: Connection, learner: str) -> int:
 def names(message: bytes, learner: str) -> bool:
     """Whether a message says that it is of this learner, in itself or in the encoded body of a Celery message.
 
-    Nothing of it is parsed: a dead letter may be cut off, or made to break whoever reads it.
+    Nothing of it is parsed: a dead letter may be cut off, or made to break a parser.
     """
     texts = [message]
     if body := _BODY.search(message):

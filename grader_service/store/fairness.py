@@ -142,8 +142,8 @@ def held_s() -> ColumnElement[float]:
 def charge(connection: Connection, run_id: str) -> None:
     """Charges a run that ends, however it ended, to its cohort: its device time moves the cohort's virtual time on.
 
-    Call it last: the cohort's row is held until the transaction ends. Who charges several runs does it in the order of
-    their queues and cohorts.
+    Call it last: the cohort's row is held until the transaction ends. Charge several runs in the order of their queues
+    and cohorts.
     """
     columns = (RunRow.cohort, RunRow.priority, RunRow.virtual_start, held_s().label("held_s"))
     run = connection.execute(select(*columns).where(RunRow.run_id == run_id)).one()
@@ -165,8 +165,8 @@ def charge(connection: Connection, run_id: str) -> None:
 def stand_behind(connection: Connection, run_id: str, fence: int, *, served: bool) -> None:
     """A run is taken off its device: what else waits of its learner may be claimed, and needs a wake-up anew.
 
-    Called before the run's own row changes. Who claims a waiting run of this learner at that instant has its row and
-    waits for ours once ours has changed; had we not asked for the waiting rows before, each would wait for the other.
+    Call it before the run's own row changes, since it locks the learner's waiting runs. A claim of one of these locks
+    them in the same order, waiting run first; in the other order the two transactions would deadlock.
 
     Args:
         fence: of the claim on it; where that does not hold any more, nothing changes.

@@ -17,7 +17,7 @@ _UNREAD_S = 60.0
 """How often it is looked whether a queue was read."""
 _NAMED = 20
 OTHERS = "(others)"
-"""Stands for the queues that are not named: each name is a time series of whoever keeps figures."""
+"""Stands for the queues that are not named: each name would be a time series more."""
 
 
 @dataclass(frozen=True)

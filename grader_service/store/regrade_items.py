@@ -28,7 +28,7 @@ def hold_batch(connection: Connection, claim: Claim) -> bool:
     Call it before anything is written: operators lock a batch before its runs and items.
     """
     hold_batches(connection, [] if claim.item_id is None else [claim.item_id])
-    # By itself: it must see what whoever held the batch before has written (READ COMMITTED).
+    # A statement of its own, to see what the previous holder of the batch has written (READ COMMITTED).
     needed = select(RegradeItemRow.run_id).where(RegradeItemRow.id == claim.item_id)
     return connection.execute(needed).scalar_one_or_none() == claim.run_id
 
@@ -170,7 +170,7 @@ def reopen(connection: Connection, batch_ids: Collection[str]) -> None:
 
 def settle(connection: Connection, batch_id: str, actor: str) -> bool:
     """Ends a running batch that has nothing left to do; whether it did."""
-    # Held first: the look below must see what whoever held it before has written (READ COMMITTED).
+    # Held first, so that the look below sees what the previous holder has written (READ COMMITTED).
     mine = select(RegradeBatchRow.batch_id).where(
         RegradeBatchRow.batch_id == batch_id, RegradeBatchRow.state == BatchState.RUNNING.value
     )

@@ -156,7 +156,7 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews
         if claim.item_id is not None:
             regrade_items.run_judged(connection, claim, verdict, seen)
             return True
-        hold_submission(connection, claim.submission_id)  # whoever comes to wait now is seen below, or sees the verdict
+        hold_submission(connection, claim.submission_id)  # a waiter that comes now is seen below, or sees the verdict
         put_in_force(connection, verdict, run_id=claim.run_id, seen=seen)
         record_of(
             connection,

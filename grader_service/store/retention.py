@@ -25,7 +25,7 @@ Raises:
 
 
 def remove_answers(store: Store, days: float, most: int, _: Collection[str] = ()) -> int:
-    """Answers that were delivered so long ago. Verdicts stay, and whoever asks again is answered again."""
+    """Answers that were delivered so long ago. Verdicts stay, for answers to the same message."""
     old = OutboxRow.delivered_at.is_not(None), OutboxRow.delivered_at < days_ago(days)
     chosen = select(OutboxRow.id).where(*old).order_by(OutboxRow.delivered_at).limit(most)
     with store.transaction() as connection:
@@ -91,7 +91,7 @@ def _each(
 ) -> int:
     """Removes each of what is chosen, whose name stands in this column of its runs."""
     with store.transaction() as connection:
-        # Submissions are held first, as by whoever asks for one again or grades it again; those in use are passed over.
+        # Submissions are held first, as by repeated messages and by judges; those in use are passed over.
         held = chosen.with_for_update(skip_locked=True, of=SubmissionRow)
         names = connection.execute(held).scalars().all()
         hold_blobs(connection, named.in_(names))

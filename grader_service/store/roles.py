@@ -77,7 +77,7 @@ def apply(engine: Engine, passwords: Mapping[str, str] | None = None) -> list[st
 
 
 def require_owner(store: Store) -> None:
-    """Refuses where whoever connects may not make tables.
+    """Refuses a role that may not make tables.
 
     Raises:
         ConfigurationError: it is one of the services' roles.

@@ -56,7 +56,7 @@ def expire_leases(store: Store, policy: RetryPolicy) -> int:
     )
     with store.transaction() as connection:
         found = connection.execute(expired).all()
-        # Before the runs: operators, and whoever erases a learner, lock a batch before its runs.
+        # Before the runs, as everywhere: operators and erasures lock a batch before its runs, too.
         hold_batches(connection, [row.item_id for row in found if row.item_id is not None])
         still = expired.where(RunRow.run_id.in_([row.run_id for row in found]))
         rows = connection.execute(still.with_for_update(skip_locked=True)).all()

@@ -38,7 +38,7 @@ EVERY_LAB = "*"
 
 @dataclass(frozen=True)
 class Identity:
-    """Who speaks. One that takes the place of another has its name: a device's runner, a host's judge."""
+    """A worker by its place, such as the runner of a device or the judge of a host: a successor has the same name."""
 
     role: str
     host: str
@@ -138,7 +138,7 @@ def workers(store: Store) -> list[Worker]:
 
 
 def heard(said: Sequence[Worker]) -> list[Worker]:
-    """Those that are not silent: what another one said of its surroundings is no longer true."""
+    """Those that are not silent: what a silent one reported may not be true any more."""
     return [worker for worker in said if worker.state != "silent"]
 
 
