@@ -11,7 +11,7 @@ import typer
 
 from grader_service import __version__
 from grader_service.cli.loading import CommandsByName
-from grader_service.cli.output import error_console
+from grader_service.cli.output import tell
 from grader_service.errors import GraderError, InfrastructureError, JudgeFailed
 
 app = typer.Typer(
@@ -53,23 +53,15 @@ def main() -> None:
         from grader_service.model.base import neutralise  # noqa: PLC0415 - most commands end well
 
         if isinstance(error, JudgeFailed) and error.traceback:
-            error_console().print(f"{error.traceback}\n", style="dim", markup=False, soft_wrap=True)
-        error_console().print(
-            f"grader: {neutralise(str(error))}", style="bold red", markup=False, highlight=False, soft_wrap=True
-        )
+            tell(f"{error.traceback}\n", style="dim")
+        tell(f"grader: {neutralise(str(error))}", style="bold red")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        error_console().print("grader: stopped", style="bold red")
+        tell("grader: stopped", style="bold red")
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
     except Exception as error:  # noqa: BLE001 - there is nobody above
         traceback.print_exc()
-        error_console().print(
-            f"grader: a defect of the grader, {type(error).__name__}; nothing was decided by it",
-            style="bold red",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        tell(f"grader: a defect of the grader, {type(error).__name__}; nothing was decided by it", style="bold red")
         sys.exit(InfrastructureError.exit_code)

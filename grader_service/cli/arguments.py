@@ -3,8 +3,10 @@
 import getpass
 import re
 import secrets
+import sys
 from pathlib import Path
 
+from grader_service.errors import UsageError
 from grader_service.model.base import neutralise
 from grader_service.settings import Settings
 
@@ -16,6 +18,18 @@ def fresh_id(origin: str, path: Path) -> str:
     """A submission id for a file whose sender gave none, such as `local:notebook.ipynb:1f2e3d4c`."""
     stem = re.sub(r"[^A-Za-z0-9._:-]", "-", path.name)[:60]
     return f"{origin}:{stem}:{secrets.token_hex(4)}"
+
+
+def read_input(name: str) -> bytes:
+    """The content of a file, or standard input for `-`.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error}") from error
 
 
 def step_ids(text: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import typer
 from checks.authoring.report import Conformance
 from checks.authoring.scaffold import ProbeChoice, create_file, create_package
 from checks.authoring.target import find_targets
-from grader_service.cli.output import ProgressDisplay, console
+from grader_service.cli.output import ProgressDisplay, say
 
 _INDENT = 26
 
@@ -81,4 +81,4 @@ def _show(report: Conformance) -> None:
             lines.append(textwrap.indent(one.traceback, " " * _INDENT))
     count = sum(one.status == "failed" for one in report.properties)
     lines.append(f"{count} of {len(report.properties)} properties failed." if count else "Nothing failed.")
-    console().print("\n".join(lines), markup=False, soft_wrap=True)
+    say("\n".join(lines))

@@ -1,27 +1,27 @@
 """`grader backup`: makes, lists, checks and restores backups."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import structlog
 import typer
 
+from grader_service import wiring
+from grader_service.backup import making, restoring, verifying
+from grader_service.backup.place import LISTED, PRIVATE_KEY, Manifest, Place
 from grader_service.cli.arguments import operator
+from grader_service.cli.loading import group
 from grader_service.cli.output import ProgressDisplay, console, table_of, tell, when
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
-
-if TYPE_CHECKING:
-    from grader_service.backup.making import What
-    from grader_service.backup.place import Manifest, Place
-    from grader_service.backup.restoring import Restored
+from grader_service.signer.chosen import own_keys_only, signer_of
+from grader_service.signer.key_folder import pem
+from grader_service.store import backups
 
 log = structlog.get_logger(__name__)
 
-app = typer.Typer(
-    help="Backups of the service: make, list, check, restore.", no_args_is_help=True, rich_markup_mode=None
-)
+app = group("Backups of the service: make, list, check, restore.")
 _AGAIN_S = 600.0
 """After a backup that failed."""
 _SHOWN = 20
@@ -50,16 +50,11 @@ def make(
 
     The journal of answers there is cut to what the oldest backup that is kept needs.
     """
-    from grader_service import wiring
-    from grader_service.backup.making import What
-    from grader_service.signer.chosen import own_keys_only, signer_of
-    from grader_service.signer.key_folder import pem
-
     settings = Settings()
     place = wiring.backup_place(settings)
     if with_private_key:
         own_keys_only(settings)
-    what = What(
+    what = making.What(
         wiring.ready_store(settings),
         signer_of(settings),
         None if without_artifacts else wiring.open_artifacts(settings),
@@ -82,10 +77,7 @@ def make(
             time.sleep(_AGAIN_S)
 
 
-def _make(place: "Place", what: "What", keep: int) -> None:
-    from grader_service.backup import making
-    from grader_service.store import backups
-
+def _make(place: Place, what: making.What, keep: int) -> None:
     with backups.alone(what.store), ProgressDisplay() as progress:
         made = making.make(place, what, progress.stage)
         gone = making.prune(place, keep)
@@ -99,8 +91,6 @@ def _make(place: "Place", what: "What", keep: int) -> None:
 @app.command("list")
 def list_backups() -> None:
     """List those that are whole, oldest first."""
-    from grader_service.backup.place import LISTED, PRIVATE_KEY
-
     table = table_of("name", "begun", "schema", "rows", "MB", "artifacts", "signing key")
     for one in _place().manifests():
         size = f"{one.size_bytes / 1e6:.1f}"
@@ -114,8 +104,6 @@ def list_backups() -> None:
 @app.command("check")
 def check(name: Name = "newest") -> None:
     """Read a backup and its artifacts, and compare them with what was written. Exit code 1 if one differs."""
-    from grader_service.backup import verifying
-
     place = _place()
     manifest = place.manifest(name)
     with ProgressDisplay() as progress:
@@ -140,10 +128,6 @@ def restore(
     Verdicts that were sent after the backup was made come from the journal of answers, and are sent again. Learners who
     were erased since are erased again. Exit code 1 when a signature does not hold or an artifact is lost.
     """
-    from grader_service import wiring
-    from grader_service.backup import restoring
-    from grader_service.signer.chosen import signer_of
-
     settings = Settings()
     place = wiring.backup_place(settings)
     manifest = place.manifest(name)
@@ -161,13 +145,11 @@ def restore(
 @app.command("keys")
 def keys(name: Name = "newest") -> None:
     """Print the public keys of a backup, and of the journal since, as JSON: for `grader keys add -`."""
-    from grader_service.backup.restoring import saved_keys
-
     place = _place()
-    typer.echo(saved_keys(place, place.manifest(name)).model_dump_json(indent=2))
+    typer.echo(restoring.saved_keys(place, place.manifest(name)).model_dump_json(indent=2))
 
 
-def _told(manifest: "Manifest", done: "Restored") -> int:
+def _told(manifest: Manifest, done: restoring.Restored) -> int:
     """Says what was restored; the exit code."""
     adopted, checked = done.adopted, done.checked
     tell(f"{manifest.name}: {done.rows} rows, {done.artifacts} artifacts")
@@ -197,7 +179,5 @@ def _told(manifest: "Manifest", done: "Restored") -> int:
     return 1 if checked.bad or done.lost_artifacts else 0
 
 
-def _place() -> "Place":
-    from grader_service import wiring
-
+def _place() -> Place:
     return wiring.backup_place(Settings())

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from checks.raising import raised
 from checks.registry import LoadedCheck, Registry
 from grader_service.cli import authoring, dev
+from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, JudgeFailed, UsageError
 from grader_service.judging import rubric
@@ -20,11 +21,7 @@ from grader_service.labs.catalogue import named_lab
 from grader_service.model.lab import LabCheck, LabSpec, LabStep
 from grader_service.model.near import instead
 
-app = typer.Typer(
-    help="Checks: list them, make and test one, try one on given observations.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Checks: list them, make and test one, try one on given observations.")
 app.command("new")(authoring.new)
 app.command("test")(authoring.check_conformance)
 app.command("dev")(dev.dev)

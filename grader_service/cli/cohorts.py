@@ -4,14 +4,14 @@ import json
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
-from grader_service.cli.output import console, error_console, table_of, when, write_text
+from grader_service.cli.loading import group
+from grader_service.cli.output import console, say, table_of, tell, when, write_text
 from grader_service.cli.selecting import check_outcomes, moment, named
 from grader_service.errors import UsageError
 from grader_service.exports.cohorts.bundle import write_bundle
@@ -23,17 +23,10 @@ from grader_service.model.base import neutralise
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Status
 from grader_service.report.formats import ABSENT
+from grader_service.store import cohorts, fairness
+from grader_service.store.engine import Store
 
-if TYPE_CHECKING:
-    from grader_service.store.engine import Store
-
-app = typer.Typer(
-    help="Cohorts: list, weight, export, report. What is in force.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    callback=look_seldom,
-)
-
+app = group("Cohorts: list, weight, export, report. What is in force.", callback=look_seldom)
 
 _Cohort = Annotated[str, typer.Argument(metavar="COHORT", help="As `grader cohort list` shows it.")]
 _Lab = Annotated[list[str] | None, typer.Option("--lab", metavar="ID", help="Only this lab; repeatable.")]
@@ -52,8 +45,6 @@ _Latest = Annotated[bool, typer.Option("--latest", help="Of each learner and lab
 @app.command("list")
 def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """List every cohort at every lab, the one with the newest submission first."""
-    from grader_service.store import cohorts, fairness
-
     store = service_store()
     found, weights = cohorts.cohorts(store), fairness.weights(store)
     if as_json:
@@ -75,18 +66,17 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
             )
         )
         return
-    table = table_of("cohort", "lab", "submissions", "learners", "passed", "weight", "newest")
-    for item in found:
-        table.add_row(
-            Text(neutralise(item.cohort) if item.cohort is not None else ABSENT),
-            Text(item.lab),
-            str(item.submissions),
-            str(item.learners),
-            str(item.passed),
+    rows = (
+        (
+            neutralise(item.cohort) if item.cohort is not None else ABSENT,
+            item.lab,
+            *map(str, (item.submissions, item.learners, item.passed)),
             f"{weights.get(item.cohort or '', 1.0):g}",
             when(item.newest_at),
         )
-    console().print(table)
+        for item in found
+    )
+    console().print(table_of("cohort", "lab", "submissions", "learners", "passed", "weight", "newest", rows=rows))
 
 
 @app.command("weight")
@@ -98,10 +88,8 @@ def weight(
 
     One that weighs 2 gets twice the GPU time of one that weighs 1. It may be given before the first submission comes.
     """
-    from grader_service.store import fairness
-
     fairness.set_weight(service_store(), cohort, share, operator())
-    console().print(f"cohort {neutralise(cohort)!r} weighs {share:g}", markup=False)
+    say(f"cohort {neutralise(cohort)!r} weighs {share:g}")
 
 
 @app.command("export")
@@ -124,8 +112,6 @@ def export(
 
     In CSV a text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
-    from grader_service.store import cohorts
-
     if allow_rehearsal and form is not CohortForm.GRADESCOPE:
         raise UsageError("--allow-rehearsal is for --format gradescope; tables hold rehearsals and say so in `mode`")
     store = service_store()
@@ -133,12 +119,12 @@ def export(
     entries = cohorts.entries(store, selection)
     if form is not CohortForm.GRADESCOPE:
         count = write_table(out, form, cohort_rows(entries), COHORT_COLUMNS)
-        _say(f"{count} submissions")
+        tell(f"grader: {count} submissions")
         return
     bundled = write_bundle(out, entries, partial(cohorts.documents, store), allow_rehearsal=allow_rehearsal)
-    _say(f"{bundled.documents} documents")
+    tell(f"grader: {bundled.documents} documents")
     if bundled.held_back:
-        _say(f"{bundled.held_back} submissions have none; manifest.csv says why")
+        tell(f"grader: {bundled.held_back} submissions have none; manifest.csv says why")
 
 
 @app.command("report")
@@ -154,7 +140,6 @@ def report(
 ) -> None:
     """Write a page on a cohort that opens offline: scores, checks, measurements, and every submission."""
     from grader_service.report.cohort.pages import cohort_page
-    from grader_service.store import cohorts
 
     store = service_store()
     chosen = cohorts.entries(store, _selection(store, cohort, lab, status, check, since, latest=latest))
@@ -163,7 +148,7 @@ def report(
 
 
 def _selection(
-    store: "Store",
+    store: Store,
     cohort: str,
     labs: Sequence[str] | None,
     statuses: Sequence[Status] | None,
@@ -172,8 +157,6 @@ def _selection(
     *,
     latest: bool,
 ) -> Selection:
-    from grader_service.store import cohorts
-
     known = {item.cohort for item in cohorts.cohorts(store)}
     if cohort not in known:
         raise UsageError(f"no submission is of a cohort {neutralise(cohort)[:100]!r}; `grader cohort list` shows them")
@@ -185,7 +168,3 @@ def _selection(
         received_from=moment(since),
         latest_only=latest,
     )
-
-
-def _say(text: str) -> None:
-    error_console().print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)

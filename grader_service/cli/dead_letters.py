@@ -4,16 +4,18 @@ import sys
 from typing import Annotated
 
 import typer
+from redis.exceptions import RedisError
 
+from grader_service import wiring
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
+from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of, when
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.settings import Settings
+from grader_service.store import dead_letters
 
-app = typer.Typer(
-    help="Messages that could not be handled: list, show, post, remove.", no_args_is_help=True, rich_markup_mode=None
-)
+app = group("Messages that could not be handled: list, show, post, remove.")
 
 LetterId = Annotated[int, typer.Argument(metavar="ID", help="As listed.")]
 
@@ -21,8 +23,6 @@ LetterId = Annotated[int, typer.Argument(metavar="ID", help="As listed.")]
 @app.command("list")
 def list_letters() -> None:
     """List them, newest first. Exit code 1 when there are any."""
-    from grader_service.store import dead_letters
-
     letters = dead_letters.letters(service_store())
     table = table_of("id", "came", "queue", "task", "bytes", "reason")
     for letter in letters:
@@ -38,8 +38,6 @@ def list_letters() -> None:
 @app.command("show")
 def show(letter_id: LetterId) -> None:
     """Write the bytes of one as they came. Whoever sent them chose them: do not print them on a terminal unseen."""
-    from grader_service.store import dead_letters
-
     _, data = dead_letters.letter(service_store(), letter_id)
     sys.stdout.buffer.write(data)
 
@@ -47,11 +45,6 @@ def show(letter_id: LetterId) -> None:
 @app.command("post")
 def post(letter_id: LetterId) -> None:
     """Put one on its queue again, after what it failed on was mended."""
-    from redis.exceptions import RedisError
-
-    from grader_service import wiring
-    from grader_service.store import dead_letters
-
     store = service_store()
     letter, data = dead_letters.letter(store, letter_id)
     if not letter.whole:
@@ -73,8 +66,6 @@ def post(letter_id: LetterId) -> None:
 @app.command("remove")
 def remove(letter_id: LetterId) -> None:
     """Delete one for good."""
-    from grader_service.store import dead_letters
-
     store = service_store()
     letter, _ = dead_letters.letter(store, letter_id)
     if dead_letters.remove(store, letter, operator(), "removed"):

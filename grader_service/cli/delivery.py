@@ -83,6 +83,6 @@ def _written(target: str, text: Callable[[], str]) -> bool:
     try:
         write_text(target, text())
     except UsageError as error:
-        error_console().print(f"grader: {error}", style="bold red", markup=False, soft_wrap=True)
+        tell(f"grader: {error}", style="bold red")
         return False
     return True

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grader_service.cli.grade import SandboxChoice, opened
-from grader_service.cli.output import ProgressDisplay, console, error_console
+from grader_service.cli.grade import SandboxChoice, SandboxOption, opened
+from grader_service.cli.output import ProgressDisplay, say, tell
 from grader_service.errors import UsageError
 from grader_service.model.lab import LabSpec
 from grader_service.settings import Settings
@@ -32,9 +32,7 @@ def dev(
     param: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter of the check, its value as in TOML.")
     ] = None,
-    sandbox: Annotated[
-        SandboxChoice, typer.Option(help="process has no isolation: for submissions that you trust.")
-    ] = SandboxChoice.PROCESS,
+    sandbox: SandboxOption = SandboxChoice.PROCESS,
     once: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--once", help="Judge once and end.")
     ] = False,
@@ -70,7 +68,7 @@ def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path) -> None:
         written = loop.written()
         looked = loop.look()
         _show(looked, file)
-        error_console().print(f"[dim]{_KEYS}[/dim]", soft_wrap=True)
+        tell(_KEYS, "dim")
         while not loop.changed(written):
             key = pressed.within(POLL_S)
             if key == "q":
@@ -83,7 +81,7 @@ def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path) -> None:
                     told = f"kept as {loop.keep(looked)}: {looked.result.code}"
                 except UsageError as error:
                     told = f"not kept: {error}"
-                error_console().print(told, markup=False, soft_wrap=True)
+                tell(told)
 
 
 class _Pressed:
@@ -138,4 +136,4 @@ def _show(looked: "Looked", file: Path) -> None:
         lines += [f"{result.outcome.value} {result.code} ({score}{tier})", textwrap.indent(result.feedback, "  ")]
         if result.details:
             lines += ["details:", textwrap.indent(json.dumps(dict(result.details), indent=2, default=str)[:2000], "  ")]
-    console().print("\n".join(filter(None, lines)), markup=False, soft_wrap=True)
+    say("\n".join(filter(None, lines)))

@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from grader_service.cli.output import table_of
+from grader_service.cli.render import COLOURS
 from grader_service.model.diff import (
     CHANGED,
     OPEN,
@@ -16,23 +17,12 @@ from grader_service.model.diff import (
     Kind,
     Mover,
     Result,
-    Scores,
     StepDiff,
     Transition,
 )
 from grader_service.model.regrade import BatchState
 from grader_service.report.formats import ABSENT, percent, points, ratio
 
-_COLOURS: dict[Result, str] = {
-    "passed": "green",
-    "failed": "red",
-    "inconclusive": "yellow",
-    "unverified": "yellow",
-    "rejected": "red",
-    "skipped": "bright_black",
-    "error": "magenta",
-    "absent": "bright_black",
-}
 _KINDS = {
     Kind.NEWLY_FAILING: "newly failing",
     Kind.NEWLY_PASSING: "newly passing",
@@ -76,35 +66,33 @@ def show_flakes(console: Console, flakes: Flakes, limit: int) -> None:
     console.print(
         Text(f"{flakes.varying} of {flakes.submissions} submissions vary over {flakes.repeats} repetitions", "bold")
     )
-    table = table_of("check", "varying", "rate", "95 % interval", "points only", "outcomes seen")
-    for row in flakes.rows:
-        table.add_row(
-            Text(row.check or "(status)"),
+    rows: list[tuple[str, ...]] = [
+        (
+            row.check or "(status)",
             f"{row.varying} of {row.submissions}",
             percent(row.rate, 3),
             f"{percent(row.low, 3)} to {percent(row.high, 3)}",
             str(row.rescored),
-            Text(", ".join(f"{seen.result} {seen.submissions}" for seen in row.results)),
+            ", ".join(f"{seen.result} {seen.submissions}" for seen in row.results),
         )
-    console.print(table)
+        for row in flakes.rows
+    ]
+    console.print(table_of("check", "varying", "rate", "95 % interval", "points only", "outcomes seen", rows=rows))
     if flakes.spreads:
         console.print()
-        table = table_of("coefficient of variation", "submissions", "median", "95th percentile", "highest")
-        for spread in flakes.spreads:
-            shares = (percent(value, 3) for value in (spread.median, spread.p95, spread.highest))
-            table.add_row(Text(spread.value), str(spread.submissions), *shares)
-        console.print(table)
+        rows = [
+            (one.value, str(one.submissions), *(percent(value, 3) for value in (one.median, one.p95, one.highest)))
+            for one in flakes.spreads
+        ]
+        headings = ("coefficient of variation", "submissions", "median", "95th percentile", "highest")
+        console.print(table_of(*headings, rows=rows))
     if flakes.unsteady:
         console.print()
-        table = table_of("submission", "learner", "check", "outcomes")
-        for item in flakes.unsteady[:limit]:
-            table.add_row(
-                Text(item.submission_id),
-                Text(item.learner or ABSENT),
-                Text(item.check or "(status)"),
-                Text(", ".join(item.outcomes)),
-            )
-        console.print(table)
+        rows = [
+            (item.submission_id, item.learner or ABSENT, item.check or "(status)", ", ".join(item.outcomes))
+            for item in flakes.unsteady[:limit]
+        ]
+        console.print(table_of("submission", "learner", "check", "outcomes", rows=rows))
         _show_beyond(console, len(flakes.unsteady) + flakes.unsteady_beyond, limit)
 
 
@@ -131,13 +119,12 @@ def _show_matrix(console: Console, transitions: Sequence[Transition]) -> None:
     console.print()
     table = table_of("before ↓ after →")
     for column in columns:
-        table.add_column(Text(column, style=_COLOURS[column]), justify="right")
+        table.add_column(Text(column, style=COLOURS[column]), justify="right")
     for row in _ordered(transition.old for transition in transitions):
-        cells = []
-        for column in columns:
-            style = "dim" if row == column else "bold"
-            cells.append(Text(str(counts.get((row, column), "·")), style=style))
-        table.add_row(Text(row, style=_COLOURS[row]), *cells)
+        cells = (
+            Text(str(counts.get((row, column), "·")), style="dim" if row == column else "bold") for column in columns
+        )
+        table.add_row(Text(row, style=COLOURS[row]), *cells)
     console.print(table)
 
 
@@ -145,37 +132,32 @@ def _show_scores(console: Console, diff: Diff) -> None:
     if not diff.before.scored and not diff.after.scored:
         return
     console.print()
-    console.print(Text(f"mean score {_mean(diff.before)} → {_mean(diff.after)}, median {_median(diff)}"))
+    means = f"{_share(diff.before.mean)} → {_share(diff.after.mean)}"
+    console.print(Text(f"mean score {means}, median {_share(diff.before.median)} → {_share(diff.after.median)}"))
     if diff.before.without or diff.after.without:
         console.print(Text(f"without a score {diff.before.without} → {diff.after.without}"))
 
 
-def _mean(scores: Scores) -> str:
-    return ABSENT if scores.mean is None else percent(scores.mean, 3)
-
-
-def _median(diff: Diff) -> str:
-    shown = (ABSENT if side.median is None else percent(side.median, 3) for side in (diff.before, diff.after))
-    return " → ".join(shown)
+def _share(value: float | None) -> str:
+    return ABSENT if value is None else percent(value, 3)
 
 
 def _show_parts(console: Console, what: str, parts: Sequence[StepDiff]) -> None:
     if not parts:
         return
     console.print()
-    table = table_of(what, "changed", "passed before", "passed after", "transitions")
     several = len({part.lab for part in parts}) > 1
-    for part in parts:
-        name = part.check if isinstance(part, CheckDiff) else part.step
-        moved = [item for item in part.transitions if item.old != item.new]
-        table.add_row(
-            Text(f"{part.lab} {name}" if several else name),
+    rows = (
+        (
+            (f"{part.lab} " if several else "") + (part.check if isinstance(part, CheckDiff) else part.step),
             str(part.changed),
             _rate(part.passed_before, part.decided_before),
             _rate(part.passed_after, part.decided_after),
-            Text(", ".join(f"{item.old} → {item.new} {item.submissions}" for item in moved)),
+            ", ".join(f"{one.old} → {one.new} {one.submissions}" for one in part.transitions if one.old != one.new),
         )
-    console.print(table)
+        for part in parts
+    )
+    console.print(table_of(what, "changed", "passed before", "passed after", "transitions", rows=rows))
 
 
 def _rate(passed: int, decided: int) -> str:
@@ -187,10 +169,8 @@ def _show_codes(console: Console, diff: Diff) -> None:
     if not risen:
         return
     console.print()
-    table = table_of("code that came up more", "before", "after")
-    for code in risen:
-        table.add_row(Text(code.code), str(code.before), str(code.after))
-    console.print(table)
+    rows = ((code.code, str(code.before), str(code.after)) for code in risen)
+    console.print(table_of("code that came up more", "before", "after", rows=rows))
 
 
 def _show_movers(console: Console, title: str, movers: Sequence[Mover], count: int, limit: int) -> None:
@@ -199,7 +179,7 @@ def _show_movers(console: Console, title: str, movers: Sequence[Mover], count: i
     console.print(Text(f"\n{title}", style="bold"))
     for mover in movers[:limit]:
         line = Text(f"{mover.submission_id}  {mover.learner or ABSENT}: {mover.old_status} → ")
-        line.append(mover.new_status, style=_COLOURS[mover.new_status])
+        line.append(mover.new_status, style=COLOURS[mover.new_status])
         console.print(line.append(f", {points(mover.old_score)} → {points(mover.new_score)}"))
         if why := _why(mover):
             console.print(Padding(Text(why, style="dim"), (0, 0, 0, 4)))
@@ -221,4 +201,4 @@ def _show_beyond(console: Console, count: int, shown: int) -> None:
 
 def _ordered(results: Iterable[Result]) -> list[Result]:
     present = set(results)
-    return [result for result in _COLOURS if result in present]
+    return [result for result in COLOURS if result in present]

@@ -2,19 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from grader_service.cli.database import service_store
-from grader_service.cli.output import console, table_of
+from grader_service.cli.output import console, say, table_of
 from grader_service.host.doctor import Finding, Level, examine
 from grader_service.settings import Settings
-
-if TYPE_CHECKING:
-    from grader_service.store.workers import Worker
+from grader_service.store import backups, workers
+from grader_service.store.workers import Worker
 
 _NEARLY_FULL = 0.9
 _STYLES = {Level.OK: "green", Level.LIMITED: "yellow", Level.MISSING: "red"}
@@ -48,21 +47,12 @@ def doctor(
 
 
 def _show(findings: list[Finding]) -> None:
-    table = table_of("", "what", "found", "what to do")
-    for finding in findings:
-        table.add_row(
-            Text(finding.level.value, style=_STYLES[finding.level]),
-            finding.topic,
-            Text(finding.found),
-            Text(finding.advice),
-        )
-    console().print(table)
+    rows = ((Text(one.level.value, _STYLES[one.level]), one.topic, one.found, one.advice) for one in findings)
+    console().print(table_of("", "what", "found", "what to do", rows=rows))
 
 
 def _service(*, as_json: bool) -> int:
     """Shows the workers; the exit code."""
-    from grader_service.store import backups, workers
-
     store = service_store()
     found = workers.workers(store)
     absent = [role for role in (workers.RUN, workers.JUDGE) if role not in {worker.role for worker in found}]
@@ -77,7 +67,9 @@ def _service(*, as_json: bool) -> int:
         _show_chores(heard)
         _show_memory(workers.newest_memory(found))
         _show_disks(heard)
-        _show_backup(backups.age_s(store))
+        age_s = backups.age_s(store)
+        said = "none was made: `grader backup make`" if age_s is None else f"{age_s / 3600:.1f} h ago"
+        say(f"\nnewest backup: {said}")
     broken = [
         worker
         for worker in found
@@ -86,51 +78,40 @@ def _service(*, as_json: bool) -> int:
     return 1 if absent or broken else 0
 
 
-def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
-    table = table_of("worker", "host", "state", "spoke", "why")
+def _show_workers(found: Sequence[Worker], absent: Sequence[str]) -> None:
+    rows = []
     for worker in found:
-        style = "green" if worker.state == "ready" else "red"
-        table.add_row(
-            Text(worker.worker_id),
-            Text(worker.host),
-            Text(worker.state.replace("_", " "), style=style),
-            f"{worker.seen_s:.0f} s ago",
-            Text(worker.reason or ""),
-        )
-    for role in absent:
-        table.add_row(Text(role), "", Text("absent", style="red"), "", Text(_start(role)))
-    console().print(table)
+        state = Text(worker.state.replace("_", " "), "green" if worker.state == "ready" else "red")
+        rows.append((worker.worker_id, worker.host, state, f"{worker.seen_s:.0f} s ago", worker.reason or ""))
+    rows += [(role, "", Text("absent", "red"), "", _start(role)) for role in absent]
+    console().print(table_of("worker", "host", "state", "spoke", "why", rows=rows))
 
 
-def _show_chores(heard: "Sequence[Worker]") -> None:
-    table = table_of("worker", "chore that fails", "for", "why")
-    for worker in heard:
-        for name, chore in worker.chores.items():
-            table.add_row(
-                Text(worker.worker_id), Text(name, style="red"), f"{chore['for_s']:.0f} s", Text(chore["error"])
-            )
-    _show_below(table)
+def _show_chores(heard: Sequence[Worker]) -> None:
+    rows = (
+        (worker.worker_id, Text(name, "red"), f"{chore['for_s']:.0f} s", chore["error"])
+        for worker in heard
+        for name, chore in worker.chores.items()
+    )
+    _show_below(table_of("worker", "chore that fails", "for", "why", rows=rows))
 
 
 def _show_memory(used: Mapping[str, float]) -> None:
-    table = table_of("Redis", "memory used", overflow="ellipsis")
-    for name, ratio in sorted(used.items()):
-        table.add_row(Text(name), Text(f"{ratio:.0%}", style="red" if ratio >= _NEARLY_FULL else "green"))
-    _show_below(table)
+    rows = (
+        (name, Text(f"{ratio:.0%}", "red" if ratio >= _NEARLY_FULL else "green"))
+        for name, ratio in sorted(used.items())
+    )
+    _show_below(table_of("Redis", "memory used", rows=rows, overflow="ellipsis"))
 
 
-def _show_disks(heard: "Sequence[Worker]") -> None:
-    table = table_of("worker", "its folder", "disk used")
-    for worker in heard:
-        for name, ratio in worker.disk.items():
-            if ratio >= _NEARLY_FULL:
-                table.add_row(Text(worker.worker_id), Text(name), Text(f"{ratio:.0%}", style="red"))
-    _show_below(table)
-
-
-def _show_backup(age_s: float | None) -> None:
-    said = "none was made: `grader backup make`" if age_s is None else f"{age_s / 3600:.1f} h ago"
-    console().print(f"\nnewest backup: {said}", markup=False)
+def _show_disks(heard: Sequence[Worker]) -> None:
+    rows = (
+        (worker.worker_id, name, Text(f"{ratio:.0%}", "red"))
+        for worker in heard
+        for name, ratio in worker.disk.items()
+        if ratio >= _NEARLY_FULL
+    )
+    _show_below(table_of("worker", "its folder", "disk used", rows=rows))
 
 
 def _show_below(table: Table) -> None:

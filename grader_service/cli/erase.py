@@ -4,21 +4,22 @@ import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from grader_service import wiring
+from grader_service.backup.journal import note_erasure
+from grader_service.backup.place import Place
 from grader_service.cli.arguments import operator
 from grader_service.cli.output import tell
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.model.erasure import ErasureNote
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
-
-if TYPE_CHECKING:
-    from grader_service.backup.place import Place
-    from grader_service.store.engine import Store
-    from grader_service.store.erasing import Erasure
+from grader_service.store import backups, erasing
+from grader_service.store.engine import Store
+from grader_service.store.erasing import Erasure
 
 _LONGEST = 8192
 """Of a reference, in characters."""
@@ -38,19 +39,16 @@ def erase(
     Submissions, runs, evidence, verdicts and answers go, also those that are under way; events stay for the figures and
     name nothing of it. Artifacts follow within two days. The note has the SHA-256 of ID in place of ID.
     """
-    from grader_service import wiring
-    from grader_service.store import erasing
-
     if len(reference) > _LONGEST:
         raise UsageError(f"a reference has at most {_LONGEST} characters, got {len(reference)}; nothing was removed")
     settings = Settings()
     store = wiring.ready_store(settings)  # as the judge: operators remove nothing
-    there = erasing.submissions_of(store, learner)
-    earlier = erasing.notes_about(store, learner)
-    tell(f"submissions of this learner: {there}")
-    for one in earlier:
+    tell(f"submissions of this learner: {erasing.submissions_of(store, learner)}")
+    for one in erasing.notes_about(store, learner):
         tell(f"erased before: {one['erasure_id']}, at {one['finished_at']}")
-    if not yes and not _confirmed():
+    if not yes and not (
+        sys.stdin.isatty() and typer.confirm("Remove everything about this learner, for ever?", err=True)
+    ):
         raise UsageError("nothing was removed; `--yes` removes without asking")
     by = operator()
     place = _backups(settings, store)
@@ -70,11 +68,8 @@ def erase(
             raise UsageError(text) from error
 
 
-def _backups(settings: Settings, store: "Store") -> "Place | None":
+def _backups(settings: Settings, store: Store) -> Place | None:
     """Where backups lie, in which the learner still is; None where none are made."""
-    from grader_service import wiring
-    from grader_service.store import backups
-
     if settings.backup_store is not None:
         return wiring.backup_place(settings)
     if backups.age_s(store) is not None:
@@ -85,11 +80,8 @@ def _backups(settings: Settings, store: "Store") -> "Place | None":
     return None
 
 
-def _note_for_backups(place: "Place", store: "Store", note: dict[str, Any]) -> None:
+def _note_for_backups(place: Place, store: Store, note: dict[str, Any]) -> None:
     """Whoever restores a backup of before has it followed again."""
-    from grader_service.backup.journal import note_erasure
-    from grader_service.store import backups
-
     try:
         # The time after it was done, by the database's clock: a backup that saw the learner is older.
         note_erasure(place, note["learner_sha256"], backups.now(store), json.dumps(note, indent=2))
@@ -100,7 +92,7 @@ def _note_for_backups(place: "Place", store: "Store", note: dict[str, Any]) -> N
         ) from error
 
 
-def _note(done: "Erasure", by: str, reference: str) -> dict[str, Any]:
+def _note(done: Erasure, by: str, reference: str) -> dict[str, Any]:
     note = ErasureNote(
         erasure_id=done.erasure_id,
         learner_sha256=done.learner_sha256,
@@ -115,7 +107,3 @@ def _note(done: "Erasure", by: str, reference: str) -> dict[str, Any]:
 
 def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(int(seconds), UTC)
-
-
-def _confirmed() -> bool:
-    return sys.stdin.isatty() and typer.confirm("Remove everything about this learner, for ever?", err=True)

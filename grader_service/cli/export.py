@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grader_service.cli.output import error_console, write_text
+from grader_service.cli.output import tell, write_text
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.exports.choosing import file_names, held_back, newest
 from grader_service.exports.reading import MOST_BYTES, Found, Refused, read
@@ -64,9 +64,9 @@ def export(
             found.append(item)
     chosen = newest(found)
     for line in refused:
-        _say(f"{line.source}: {line.problem}")
+        tell(f"grader: {line.source}: {line.problem}")
     if len(found) > len(chosen):
-        _say(f"{len(found) - len(chosen)} older verdicts on the same submissions were left out")
+        tell(f"grader: {len(found) - len(chosen)} older verdicts on the same submissions were left out")
     if folder:
         _write_folder(Path(out), form, chosen)
     elif chosen:
@@ -141,8 +141,4 @@ def _write_folder(folder: Path, form: VerdictForm, chosen: Sequence[Verdict]) ->
     names = file_names([verdict.submission_id for verdict in chosen], VERDICTS[form].ending)
     for verdict in chosen:
         write_text(str(folder / names[verdict.submission_id]), VERDICTS[form].write([verdict]))
-    _say(f"{len(chosen)} {'file' if len(chosen) == 1 else 'files'} in {folder}")
-
-
-def _say(text: str) -> None:
-    error_console().print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)
+    tell(f"grader: {len(chosen)} {'file' if len(chosen) == 1 else 'files'} in {folder}")

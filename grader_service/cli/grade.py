@@ -15,7 +15,7 @@ from checks.probe_files import ProbeFiles
 from checks.registry import LoadedCheck, Registry, load_file
 from grader_service.cli.arguments import fresh_id, step_ids
 from grader_service.cli.delivery import Delivery
-from grader_service.cli.output import ProgressDisplay, error_console
+from grader_service.cli.output import ProgressDisplay, tell
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.host.facts import Gpu, find_gpus
@@ -58,15 +58,19 @@ class SandboxChoice(StrEnum):
     PROCESS = "process"
 
 
+LabOption = Annotated[str, typer.Option(metavar="ID|FILE", help="Id of the lab, or its file.")]
+DeviceOption = Annotated[DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")]
+SandboxOption = Annotated[SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")]
+
+
 def opened(sandbox: SandboxChoice, image: str, settings: Settings, gpu: Gpu | None = None) -> "SandboxRunner":
     """A runner, once what others left behind is gone; who chose one without isolation is told so."""
     from grader_service.host.sandboxes import open_runner
 
     runner = open_runner(sandbox.value, image, settings, gpu)
     if sandbox is SandboxChoice.PROCESS:
-        error_console().print(
-            "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
-            style="yellow",
+        tell(
+            "grader: --sandbox process runs the submission without isolation; use it for code that you trust", "yellow"
         )
     runner.sweep()
     return runner
@@ -74,13 +78,9 @@ def opened(sandbox: SandboxChoice, image: str, settings: Settings, gpu: Gpu | No
 
 def grade(  # noqa: PLR0917 - one parameter per option
     path: Annotated[Path, typer.Argument(help=PATH_HELP)],
-    lab: Annotated[str, typer.Option(metavar="ID|FILE", help="Id of the lab, or its file.")] = "dali-pipelines",
-    device: Annotated[
-        DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")
-    ] = DeviceChoice.AUTO,
-    sandbox: Annotated[
-        SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")
-    ] = SandboxChoice.DOCKER,
+    lab: LabOption = "dali-pipelines",
+    device: DeviceOption = DeviceChoice.AUTO,
+    sandbox: SandboxOption = SandboxChoice.DOCKER,
     json_file: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE|-", help="Write the verdict as JSON; - is standard output."),
@@ -160,9 +160,8 @@ def _show_raised(evidence: Evidence | None) -> None:
     """What probes raised, for their authors: the verdict says of it only that nothing could be observed."""
     for record in evidence.probes if evidence is not None else ():
         if record.traceback:
-            printed = error_console()
-            printed.print(f"\ngrader: probe {record.id} {record.version} raised:", style="yellow", markup=False)
-            printed.print(record.traceback, style="dim", markup=False, soft_wrap=True)
+            tell(f"\ngrader: probe {record.id} {record.version} raised:", "yellow")
+            tell(record.traceback, "dim")
 
 
 def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], steps: tuple[str, ...]) -> LabSpec:
@@ -170,11 +169,7 @@ def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], ste
         if param:
             raise UsageError("--param sets parameters of a check that is tried; name its file with --check")
         return spec
-    error_console().print(
-        f"grader: check {loaded.check.id} is tried from a {loaded.distribution}; the verdict says so",
-        style="yellow",
-        markup=False,
-    )
+    tell(f"grader: check {loaded.check.id} is tried from a {loaded.distribution}; the verdict says so", "yellow")
     from grader_service.authoring.trying import read_params, with_tried
 
     return with_tried(spec, loaded, read_params(param), steps)

@@ -8,15 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import anyio
 import typer
+import uvicorn
 
+from grader_service.cli.loading import group
 from grader_service.errors import UsageError
 from grader_service.logs import configure_logs
+from grader_service.runner_hosts import tunnel
+from grader_service.runner_hosts.artifact_app import artifact_app
+from grader_service.runner_hosts.bundle import bundle, passwords_of_runners
+from grader_service.runner_hosts.register import Register
 
-app = typer.Typer(
-    help="Runners on hosts of their own: which hosts are known, and the connections between them and the control host.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = group(
+    "Runners on hosts of their own: which hosts are known, and the connections between them and the control host."
 )
 _Secrets = Annotated[
     Path, typer.Option(envvar="GRADER_SECRETS_DIR", help="Folder of the control host's passwords; its hosts/ is used.")
@@ -28,8 +33,6 @@ _SECRETS = Path("secrets")
 @app.command("prepare")
 def prepare(secrets: _Secrets = _SECRETS) -> None:
     """Make the control host's own key and certificate where there are none, as `images/up.sh` does."""
-    from grader_service.runner_hosts.register import Register  # noqa: PLC0415 - others need no cryptography
-
     Register(secrets / "hosts").prepare()
 
 
@@ -42,9 +45,6 @@ def add(
 
     It holds the host's private key, which is not kept here, and passwords: who reads it can work as a runner.
     """
-    from grader_service.runner_hosts.bundle import bundle, passwords_of_runners  # noqa: PLC0415 - see above
-    from grader_service.runner_hosts.register import Register  # noqa: PLC0415 - see above
-
     if sys.stdout.isatty():
         raise UsageError(f"an archive would go to the terminal; expected a file: grader hosts add {name} > {name}.tar")
     register = Register(secrets / "hosts")
@@ -67,8 +67,6 @@ def add(
 @app.command("list")
 def list_hosts(secrets: _Secrets = _SECRETS) -> None:
     """Print the names of the runner hosts that are known."""
-    from grader_service.runner_hosts.register import Register  # noqa: PLC0415 - see above
-
     for name in Register(secrets / "hosts").known():
         typer.echo(name)
 
@@ -79,8 +77,6 @@ def remove(
     secrets: _Secrets = _SECRETS,
 ) -> None:
     """Forget a runner host: its connections end within seconds, and it makes no others."""
-    from grader_service.runner_hosts.register import Register  # noqa: PLC0415 - see above
-
     Register(secrets / "hosts").remove(name)
     typer.echo(f"{name} is known no longer; the passwords that it was given are, until they are changed", err=True)
 
@@ -92,13 +88,8 @@ def accept(
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen on.")] = "0.0.0.0:7443",
 ) -> None:
     """Take connections of known runner hosts to these services, until told to stop: the control host's end."""
-    import anyio  # noqa: PLC0415 - see above
-
-    from grader_service.runner_hosts.register import Register  # noqa: PLC0415 - see above
-    from grader_service.runner_hosts.tunnel import accept  # noqa: PLC0415 - see above
-
     configure_logs("link")
-    anyio.run(partial(accept, Register(certificates), _routes(to), _address(listen)))
+    anyio.run(partial(tunnel.accept, Register(certificates), _routes(to), _address(listen)))
 
 
 @app.command("connect")
@@ -108,12 +99,8 @@ def connect(
     at: Annotated[list[str], typer.Option(help="Where to listen in a service's place, SERVICE=HOST:PORT; repeatable.")],
 ) -> None:
     """Carry connections to services of the control host, until told to stop: a runner host's end."""
-    import anyio  # noqa: PLC0415 - see above
-
-    from grader_service.runner_hosts.tunnel import connect  # noqa: PLC0415 - see above
-
     configure_logs("link")
-    anyio.run(partial(connect, certificates, _address(control), _routes(at)))
+    anyio.run(partial(tunnel.connect, certificates, _address(control), _routes(at)))
 
 
 @app.command("artifacts")
@@ -122,10 +109,6 @@ def artifacts(
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen on.")] = "0.0.0.0:8080",
 ) -> None:
     """Let runner hosts read artifacts by their digest, over HTTP, until told to stop. `accept` says who is one."""
-    import uvicorn  # noqa: PLC0415 - see above
-
-    from grader_service.runner_hosts.artifact_app import artifact_app  # noqa: PLC0415 - see above
-
     configure_logs("artifacts")
     host, port = _address(listen)
     uvicorn.run(

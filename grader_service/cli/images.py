@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+from grader_service.cli.loading import group
 from grader_service.cli.output import ProgressDisplay, console, table_of
 
-app = typer.Typer(help="Images: build, list, SBOM.", no_args_is_help=True, rich_markup_mode=None)
+app = group("Images: build, list, SBOM.")
 _BUILD_TIMEOUT_S = 3600.0
 
 

@@ -1,12 +1,13 @@
 """`grader keys`: what signs verdicts, and what signed them."""
 
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grader_service.cli.arguments import read_input
+from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of
 from grader_service.errors import UsageError
 from grader_service.model.keys import KeyList, PublicKey, key_id
@@ -14,9 +15,7 @@ from grader_service.settings import Settings
 from grader_service.signer import key_folder
 from grader_service.signer.chosen import own_keys_only, signer_of
 
-app = typer.Typer(
-    help="Signing keys: list, show, make, rotate, revoke, add.", no_args_is_help=True, rich_markup_mode=None
-)
+app = group("Signing keys: list, show, make, rotate, revoke, add.")
 GivenKey = Annotated[
     str | None,
     typer.Option("--key", metavar="FILE|-", help="Sign with this private key, in PEM form, in place of a new one."),
@@ -33,10 +32,11 @@ def list_keys(
     if as_json:
         typer.echo(keys.model_dump_json(indent=2))
         return
-    table = table_of("id", "public key", "from", "until", "state")
-    for number, one in enumerate(keys.keys):
-        table.add_row(key_id(one.public_key), one.public_key, _time(one.from_), _time(one.until), _state(one, number))
-    console().print(table)
+    rows = (
+        (key_id(one.public_key), one.public_key, _time(one.from_), _time(one.until), _state(one, number))
+        for number, one in enumerate(keys.keys)
+    )
+    console().print(table_of("id", "public key", "from", "until", "state", rows=rows))
 
 
 @app.command("show")
@@ -95,7 +95,7 @@ def add(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="As `list --json` or `grader backup keys` prints it.")],
 ) -> None:
     """Know public keys of before as this service's own, such as those of a backup; print those that are new."""
-    for one in key_folder.add(_own_folder(), KeyList.read(_read(file), file)):
+    for one in key_folder.add(_own_folder(), KeyList.read(read_input(file), file)):
         typer.echo(f"{key_id(one)} {one}")
 
 
@@ -106,14 +106,7 @@ def _own_folder() -> Path:
 
 
 def _given(key: str | None) -> bytes | None:
-    return None if key is None else _read(key)
-
-
-def _read(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
+    return None if key is None else read_input(key)
 
 
 def _state(key: PublicKey, number: int) -> str:

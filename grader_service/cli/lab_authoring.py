@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from checks.registry import Registry
 from grader_service.authoring.lab_scaffold import create_lab
 from grader_service.cli.arguments import fresh_id
-from grader_service.cli.grade import DeviceChoice, SandboxChoice, opened, taken_device
+from grader_service.cli.grade import DeviceChoice, DeviceOption, SandboxChoice, SandboxOption, opened, taken_device
 from grader_service.cli.output import ProgressDisplay, console, error_console, table_of
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab_file
@@ -42,12 +41,8 @@ def try_lab(
     on: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Submissions: those in passing/ should pass, those in failing/ fail.")
     ],
-    device: Annotated[
-        DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")
-    ] = DeviceChoice.AUTO,
-    sandbox: Annotated[
-        SandboxChoice, typer.Option(help="process has no isolation: for submissions that you trust.")
-    ] = SandboxChoice.PROCESS,
+    device: DeviceOption = DeviceChoice.AUTO,
+    sandbox: SandboxOption = SandboxChoice.PROCESS,
     as_json: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--json", help="Print one JSON object per submission and line, nothing else.")
     ] = False,
@@ -100,20 +95,16 @@ def try_lab(
 
 def _show(rows: "list[Row]") -> None:
     steps = list(dict.fromkeys(cell.step for row in rows for cell in row.cells))
-    table = table_of("submission", *steps, "verdict", "as expected")
+    cells = []
     for row in rows:
-        cells = {cell.step: f"{_MARKS.get(cell.outcome, '?')} {cell.code}".strip() for cell in row.cells}
+        found = {cell.step: f"{_MARKS.get(cell.outcome, '?')} {cell.code}".strip() for cell in row.cells}
+        verdict = row.status.value if row.cells else f"{row.status.value} {row.code}"
         expected = {None: "–", True: "yes", False: f"NO: should be {row.expected}"}[row.right]
-        table.add_row(*map(Text, (row.submission, *(cells.get(step, "") for step in steps), _verdict(row), expected)))
-    console().print(table)
+        cells.append((row.submission, *(found.get(step, "") for step in steps), verdict, expected))
+    console().print(table_of("submission", *steps, "verdict", "as expected", rows=cells))
     wrong = sum(row.right is False for row in rows)
     told = sum(row.right is not None for row in rows)
     if told:
         console().print(f"{told - wrong} of {told} came out as expected.", markup=False)
     else:
         console().print("Nothing was expected: put submissions into passing/ and failing/.", markup=False)
-
-
-def _verdict(row: "Row") -> str:
-    """With its code where no step was graded."""
-    return row.status.value if row.cells else f"{row.status.value} {row.code}"

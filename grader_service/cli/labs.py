@@ -9,6 +9,7 @@ from rich.text import Text
 from checks.registry import Registry
 from checks.wanted_names import wanted_names
 from grader_service.cli import lab_authoring
+from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.catalogue import inspect_file, load_lab, named_text, parse_lab
@@ -16,9 +17,9 @@ from grader_service.labs.discovery import installed
 from grader_service.labs.documents import Form
 from grader_service.labs.toml_text import lab_as_toml
 from grader_service.model.base import neutralise
-from grader_service.model.lab import LabCheck, LabSpec
+from grader_service.model.lab import LabSpec
 
-app = typer.Typer(help="Labs: list, show, make, validate, try.", no_args_is_help=True, rich_markup_mode=None)
+app = group("Labs: list, show, make, validate, try.")
 app.command("new")(lab_authoring.new)
 app.command("try")(lab_authoring.try_lab)
 
@@ -85,13 +86,10 @@ def validate_labs(
             typer.echo(mistake.json_line(str(path)) if as_json else mistake.text(str(path)))
         valid = valid and inspection.lab is not None
         if inspection.lab is not None and not as_json:
-            typer.echo(neutralise(f"{path}: {_summary(inspection.lab)}"))
+            lab, checks = inspection.lab, sum(len(step.checks) for step in inspection.lab.steps)
+            size = f"{len(lab.steps)} steps, {checks} checks"
+            typer.echo(neutralise(f"{path}: lab {lab.id} {lab.version} is valid: {size}"))
     raise typer.Exit(0 if valid else 2)
-
-
-def _summary(lab: LabSpec) -> str:
-    checks = sum(len(step.checks) for step in lab.steps)
-    return f"lab {lab.id} {lab.version} is valid: {len(lab.steps)} steps, {checks} checks"
 
 
 def _show(lab: LabSpec, origin: str, registry: Registry) -> None:
@@ -101,10 +99,11 @@ def _show(lab: LabSpec, origin: str, registry: Registry) -> None:
     for text in (lab.summary, lab.handout):
         if text:
             console().print(Text(f"\n{text.strip()}"))
-    names = table_of("name", "holds", "step")
-    for wanted in wanted_names(lab.steps, registry):
-        steps = ", ".join(wanted.steps)
-        names.add_row(Text(wanted.name), Text(wanted.holds), f"{steps} (optional)" if wanted.optional else steps)
+    rows = (
+        (wanted.name, wanted.holds, ", ".join(wanted.steps) + (" (optional)" if wanted.optional else ""))
+        for wanted in wanted_names(lab.steps, registry)
+    )
+    names = table_of("name", "holds", "step", rows=rows)
     if names.row_count:
         console().print(Text("\nWhat a submission must leave behind when it ends:\n"))
         console().print(names)
@@ -112,10 +111,7 @@ def _show(lab: LabSpec, origin: str, registry: Registry) -> None:
     for step in lab.steps:
         for check in step.checks:
             params = ", ".join(f"{name} = {value}" for name, value in check.params.items())
-            table.add_row(step.id, check.id, _points(check), check.feedback, Text(neutralise(params)))
+            points = f"{check.points:g}, optional" if check.optional else f"{check.points:g}"
+            table.add_row(step.id, check.id, points, check.feedback, Text(neutralise(params)))
     console().print()
     console().print(table)
-
-
-def _points(check: LabCheck) -> str:
-    return f"{check.points:g}, optional" if check.optional else f"{check.points:g}"

@@ -1,7 +1,6 @@
-"""Loads a command when it is called, so that none waits for what only the others need."""
+"""Imports a command's module when the command is called, so that none waits for what only the others need."""
 
-from collections.abc import Callable, Iterator, MutableMapping
-from functools import partial
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -50,40 +49,32 @@ class CommandsByName(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         """Takes what a group takes; the commands are those of this module."""
         super().__init__(**settings)
-        self.commands = _Commands()
+        self.commands = _Commands(_WHERE)
 
 
-class _Commands(MutableMapping[str, Any]):
+class _Commands(dict[str, Any]):
     """Every command by its name, made when it is asked for."""
 
-    def __init__(self) -> None:
-        self._makers: dict[str, Callable[[], Any]] = {
-            name: partial(_made, name, *place.split(":")) for name, place in _WHERE.items()
-        }
-
     def __getitem__(self, name: str) -> Any:
-        return self._makers[name]()
+        return _made(name)
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._makers[name] = lambda: command
-
-    def __delitem__(self, name: str) -> None:
-        del self._makers[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
+    def get(self, name: str, default: Any = None) -> Any:
+        return _made(name) if name in self else default
 
 
-def _made(name: str, module: str, attribute: str) -> Any:
+def group(told: str, callback: Callable[[], None] | None = None) -> typer.Typer:
+    """Commands under one name, with help in plain text; `callback` is called before any of them."""
+    return typer.Typer(help=told, no_args_is_help=True, rich_markup_mode=None, callback=callback)
+
+
+def _made(name: str) -> Any:
+    module, _, attribute = _WHERE[name].partition(":")
     found = getattr(import_module(f"grader_service.cli.{module}"), attribute)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     if isinstance(found, typer.Typer):
         alone.add_typer(found, name=name)
-        group = typer.main.get_command(alone)
-        assert isinstance(group, TyperGroup)  # noqa: S101 - for the type checker: it has a group of its own
-        return group.commands[name]
+        root = typer.main.get_command(alone)
+        assert isinstance(root, TyperGroup)  # noqa: S101 - for the type checker: it has a group of its own
+        return root.commands[name]
     alone.command(name)(found)
     return typer.main.get_command(alone)

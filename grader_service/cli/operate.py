@@ -1,30 +1,30 @@
-"""`grader status|queue|retry|cancel|store|metrics`: what operators ask and do.
-
-Each command imports what it uses: `grader grade` should not wait for a database driver.
-"""
+"""`grader status|queue|retry|cancel|store|metrics`: what operators ask and do."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from grader_service import wiring
 from grader_service.cli.arguments import ANY_ID, operator
 from grader_service.cli.database import service_store
-from grader_service.cli.output import console, table_of, when
+from grader_service.cli.loading import group
+from grader_service.cli.output import console, say, table_of, when
 from grader_service.cli.preflight_text import show_answer
 from grader_service.errors import UsageError
+from grader_service.logs import configure_logs
 from grader_service.model.verdict import Verdict
+from grader_service.service.metrics import serve_metrics
 from grader_service.settings import Settings
-
-if TYPE_CHECKING:
-    from grader_service.store.ids import Named
-    from grader_service.store.operations import Place, QueueState
+from grader_service.store import cancelling, ids, operations
+from grader_service.store.ids import Named
+from grader_service.store.operations import Place, QueueState, places
 
 _MOST_TOLD = 5
-store_app = typer.Typer(help="The database: migrate, check.", no_args_is_help=True, rich_markup_mode=None)
+store_app = group("The database: migrate, check.")
 
 
 def status(
@@ -33,12 +33,10 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
     """Say where a submission is, and what happened to it. Exit code 1 when it was never accepted."""
-    from grader_service.store import ids, operations
-
     try:
         found = operations.whereabouts(service_store(), submission)
     except ids.UnknownId as error:
-        console().print(f"never accepted: {error}", markup=False, soft_wrap=True)
+        say(f"never accepted: {error}")
         raise typer.Exit(1) from None
     if as_json:
         document = {
@@ -50,7 +48,7 @@ def status(
         }
         typer.echo(json.dumps(document, indent=2, default=str))
         return
-    console().print(f"submission {found.submission['submission_id']}", markup=False, soft_wrap=True)
+    say(f"submission {found.submission['submission_id']}")
     for run in found.runs:
         _show_run(run, found.ahead if run["state"] == "run_queued" else None)
     for event in found.events:
@@ -62,10 +60,7 @@ def status(
 
 def _show_run(run: Mapping[str, Any], ahead: int | None) -> None:
     waiting = "" if ahead is None else f", {ahead} before it"
-    console().print(
-        f"run {run['run_id']}: {run['state']} ({run['purpose']}){waiting}, {run['attempts']} infrastructure failures",
-        markup=False,
-    )
+    say(f"run {run['run_id']}: {run['state']} ({run['purpose']}){waiting}, {run['attempts']} infrastructure failures")
     if run["last_error"]:
         console().print(Text(f"  {run['last_error'][:500]}", style="red"))
 
@@ -79,9 +74,6 @@ def queue(
 
     With ID: the same of this submission alone, with the state of each of its runs and how many come before it.
     """
-    from grader_service.store import ids, operations
-    from grader_service.store.operations import places
-
     store = service_store()
     submission_id = None if submission is None else ids.submission_named(store, submission)
     state = operations.queue_state(store, submission_id)
@@ -98,27 +90,23 @@ def queue(
             document |= {"submission_id": submission_id, "places": runs}
         typer.echo(json.dumps(document, indent=2, default=str))
     elif submission_id is not None:
-        console().print(f"submission {submission_id}", markup=False, soft_wrap=True)
+        say(f"submission {submission_id}")
         for run in runs:
             _show_run(run, run["ahead"])
-        console().print(f"answers not delivered yet: {state.undelivered}", markup=False)
+        say(f"answers not delivered yet: {state.undelivered}")
     else:
         _show_queue(state)
     raise typer.Exit(1 if state.stuck else 0)
 
 
-def _show_queue(state: "QueueState") -> None:
-    table = table_of("state", "purpose", "runs", overflow="ellipsis")
-    for (name, purpose), count in sorted(state.counts.items()):
-        table.add_row(name, purpose, str(count))
-    console().print(table)
+def _show_queue(state: QueueState) -> None:
+    rows = ((name, purpose, str(count)) for (name, purpose), count in sorted(state.counts.items()))
+    console().print(table_of("state", "purpose", "runs", rows=rows, overflow="ellipsis"))
     for purpose, age in sorted(state.oldest_s.items()):
-        console().print(f"oldest waiting {purpose} run: {age:.0f} s", markup=False)
-    console().print(f"answers not delivered yet: {state.undelivered}", markup=False)
+        say(f"oldest waiting {purpose} run: {age:.0f} s")
+    say(f"answers not delivered yet: {state.undelivered}")
     for run in state.stuck:
-        console().print(
-            Text(f"needs attention: run {run['run_id']} of {run['submission_id']}: {run['last_error']}", "red")
-        )
+        say(f"needs attention: run {run['run_id']} of {run['submission_id']}: {run['last_error']}", "red")
 
 
 def retry(
@@ -130,9 +118,6 @@ def retry(
     all_runs: Annotated[bool, typer.Option("--all", help="Every run that needs attention.")] = False,
 ) -> None:
     """Give runs that failed through us fresh tries."""
-    from grader_service.store import ids, operations
-    from grader_service.store.operations import places
-
     if (named is None) != all_runs:
         raise UsageError("name one run or submission, or give --all; `grader queue` lists the runs that need attention")
     store = service_store()
@@ -143,7 +128,7 @@ def retry(
     console().print(f"{count} runs wait again", markup=False)
 
 
-def _why_not(chosen: "Named", runs: Sequence["Place"]) -> str:
+def _why_not(chosen: Named, runs: Sequence[Place]) -> str:
     """Why nothing of what was named is tried again: where each run is."""
     meant = _meant(chosen, runs)
     dead_lettered = [run for run in meant if run.state == "needs_attention"]
@@ -167,26 +152,20 @@ def cancel(
 
     A runner that is at work on it stops within a third of GRADER_LEASE_S. A run of a re-grade ends without a verdict.
     """
-    from grader_service.store import cancelling, ids
-    from grader_service.store.operations import places
-
     store = service_store()
     chosen = ids.named(store, named)
     count = cancelling.cancel(store, chosen, reason, operator())
     if not count:
-        raise UsageError(_nothing_unfinished(chosen, places(store, chosen.submission_id)))
+        runs = _states(_meant(chosen, places(store, chosen.submission_id)))
+        raise UsageError(f"nothing of {chosen} is left to cancel: {runs}")
     console().print("1 run is cancelled" if count == 1 else f"{count} runs are cancelled", markup=False)
 
 
-def _nothing_unfinished(chosen: "Named", runs: Sequence["Place"]) -> str:
-    return f"nothing of {chosen} is left to cancel: {_states(_meant(chosen, runs))}"
-
-
-def _meant(chosen: "Named", runs: Sequence["Place"]) -> list["Place"]:
+def _meant(chosen: Named, runs: Sequence[Place]) -> list[Place]:
     return [run for run in runs if chosen.run_id in {None, run.run_id}]
 
 
-def _states(runs: Sequence["Place"]) -> str:
+def _states(runs: Sequence[Place]) -> str:
     return ", ".join(f"run {run.run_id} is {run.state}" for run in runs[-_MOST_TOLD:])
 
 
@@ -197,25 +176,19 @@ def migrate() -> None:
     With PostgreSQL it gives the roles of the services their rights, and makes them where GRADER_DATABASE_ROLES_DIR has
     their passwords.
     """
-    from grader_service import wiring
-    from grader_service.logs import configure_logs
-
     configure_logs("migrate")
     settings = Settings()
     roles = wiring.migrate(settings)
     console().print("the schema fits this version")
     if roles:
-        console().print(f"roles with rights of their own: {', '.join(roles)}", markup=False, soft_wrap=True)
+        say(f"roles with rights of their own: {', '.join(roles)}")
     elif settings.database_roles_dir is not None:
-        why = "SQLite has none, and those of a newer schema are its own version's business"
-        console().print(f"no role was touched: {why}", markup=False, soft_wrap=True)
+        say("no role was touched: SQLite has none, and those of a newer schema are its own version's business")
 
 
 @store_app.command("check")
 def check() -> None:
     """Check that the database answers, with a schema that fits this version. Exit code 2 or 3 when not."""
-    from grader_service import wiring
-
     store = wiring.open_store(Settings())
     store.check_schema()
     console().print("the schema fits this version")
@@ -225,8 +198,5 @@ def metrics(
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="In place of GRADER_METRICS_PORT.")] = None,
 ) -> None:
     """Serve the service's figures for Prometheus, read from the database at each scrape, until told to stop."""
-    from grader_service import wiring
-    from grader_service.service.metrics import serve_metrics
-
     settings = Settings()
     serve_metrics(wiring.open_store(settings), port or settings.metrics_port)

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ class _Unbounded(Console):
     """Writes to a pipe or a file: no line is cut or wrapped, so that ids are whole, and none ends in blanks."""
 
     def __init__(self, *, stderr: bool) -> None:
-        super().__init__(stderr=stderr, highlight=False, width=_NO_WIDTH, height=25)
+        super().__init__(stderr=stderr, highlight=False, emoji=False, width=_NO_WIDTH, height=25)
 
     def print(self, *objects: Any, **how: Any) -> None:
         """See `rich.console.Console.print`."""
@@ -48,30 +48,38 @@ def _nobody_reads() -> NoReturn:
 
 
 def console() -> Console:
-    """Standard output: results."""
-    return Console(highlight=False) if sys.stdout.isatty() else _Unbounded(stderr=False)
+    """Standard output: results. An id such as `lms:100:7` holds no emoji."""
+    return Console(highlight=False, emoji=False) if sys.stdout.isatty() else _Unbounded(stderr=False)
 
 
 def error_console() -> Console:
     """Standard error: progress and failures."""
-    return Console(stderr=True, highlight=False) if sys.stderr.isatty() else _Unbounded(stderr=True)
+    return Console(stderr=True, highlight=False, emoji=False) if sys.stderr.isatty() else _Unbounded(stderr=True)
 
 
-def tell(text: str) -> None:
+def say(text: str, style: str | None = None) -> None:
+    """One line on standard output, as it is."""
+    console().print(text, markup=False, soft_wrap=True, style=style)
+
+
+def tell(text: str, style: str | None = None) -> None:
     """One line on standard error, as it is."""
-    error_console().print(text, markup=False, soft_wrap=True)
+    error_console().print(text, markup=False, soft_wrap=True, style=style)
 
 
-def table_of(*headings: str, overflow: OverflowMethod = "fold") -> Table:
-    """A table without lines, to be filled row by row.
+def table_of(*headings: str, rows: Iterable[Iterable[str | Text]] = (), overflow: OverflowMethod = "fold") -> Table:
+    """A table without lines, whose cells are shown as text, never as markup.
 
     Args:
         headings: of its columns.
+        rows: its cells from left to right.
         overflow: what becomes of a text that is wider than its column.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow=overflow)
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return table
 
 

@@ -8,6 +8,7 @@ import typer
 from grader_service import wiring
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
+from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of, tell, when
 from grader_service.errors import ConfigurationError
 from grader_service.queue.platform_users import PlatformUsers, user_of
@@ -15,7 +16,7 @@ from grader_service.settings import Settings, as_user, secret
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 
-app = typer.Typer(help="Platforms that may post: list, add, remove.", no_args_is_help=True, rich_markup_mode=None)
+app = group("Platforms that may post: list, add, remove.")
 
 PlatformName = Annotated[str, typer.Argument(metavar="NAME", help="`default` is the platform without a name.")]
 
@@ -23,12 +24,17 @@ PlatformName = Annotated[str, typer.Argument(metavar="NAME", help="`default` is 
 @app.command("list")
 def list_platforms() -> None:
     """List them, with the names of queues and beginnings of task ids that are their own."""
-    table = table_of("platform", "own names", "added", "connections", "state")
-    for platform in _users(Settings()).platforms():
-        added = "" if platform.made_at is None else when(platform.made_at)
-        state = "on" if platform.on else "off"
-        table.add_row(platform.name, " ".join(platform.owned), added, str(platform.connections), state)
-    console().print(table)
+    rows = (
+        (
+            platform.name,
+            " ".join(platform.owned),
+            "" if platform.made_at is None else when(platform.made_at),
+            str(platform.connections),
+            "on" if platform.on else "off",
+        )
+        for platform in _users(Settings()).platforms()
+    )
+    console().print(table_of("platform", "own names", "added", "connections", "state", rows=rows))
 
 
 @app.command("add")

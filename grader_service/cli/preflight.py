@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from checks.registry import Registry
-from grader_service.cli.grade import SandboxChoice, opened
+from grader_service.cli.grade import LabOption, SandboxChoice, SandboxOption, opened
 from grader_service.cli.output import ProgressDisplay, check_targets, console, write_text
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.cli.preflight_text import EXIT_CODES, show_preflight
@@ -18,10 +18,8 @@ from grader_service.settings import Settings
 
 def preflight(
     path: Annotated[Path, typer.Argument(help=PATH_HELP)],
-    lab: Annotated[str, typer.Option(metavar="ID|FILE", help="Id of the lab, or its file.")] = "dali-pipelines",
-    sandbox: Annotated[
-        SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")
-    ] = SandboxChoice.DOCKER,
+    lab: LabOption = "dali-pipelines",
+    sandbox: SandboxOption = SandboxChoice.DOCKER,
     json_file: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE|-", help="Write the preflight as JSON; - is standard output."),

@@ -2,16 +2,17 @@
 
 import json
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grader_service.cli.arguments import read_input
 from grader_service.cli.database import service_store
 from grader_service.cli.output import console, table_of, tell
 from grader_service.errors import UsageError
+from grader_service.store.reconciling import reconcile as ask
 
 _SHOWN = ("unknown", "differs", "needs_attention")
 
@@ -27,8 +28,6 @@ def reconcile(
     accepted with another file, or that need attention, and counts the others; with --json, says of every id what
     became of it. Exit code 1 when one is unknown or differs.
     """
-    from grader_service.store.reconciling import reconcile as ask
-
     asked = _read(path)
     found = ask(service_store(), asked)
     counts = Counter(one.state for one in found)
@@ -36,11 +35,10 @@ def reconcile(
         for one in found:
             typer.echo(json.dumps(one.__dict__))
     else:
-        table = table_of("submission", "state", "verdict")
-        for one in found:
-            if one.state in _SHOWN:
-                table.add_row(one.submission_id, one.state.replace("_", " "), one.verdict_id or "")
-        if table.row_count:
+        shown = [one for one in found if one.state in _SHOWN]
+        rows = ((one.submission_id, one.state.replace("_", " "), one.verdict_id or "") for one in shown)
+        table = table_of("submission", "state", "verdict", rows=rows)
+        if shown:
             console().print(table)
     said = ", ".join(f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items()))
     tell(f"{len(found)} submissions: {said or 'none'}")
@@ -49,8 +47,8 @@ def reconcile(
 
 def _read(path: Path) -> dict[str, str | None]:
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_input(str(path)).decode()
+    except UnicodeDecodeError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     asked: dict[str, str | None] = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.text import Text
 
 from grader_service.cli import regrade_diff
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
-from grader_service.cli.output import console, table_of, when
+from grader_service.cli.loading import group
+from grader_service.cli.output import console, say, table_of, when
 from grader_service.cli.selecting import check_outcomes, check_versions, moment, named
 from grader_service.errors import UsageError
 from grader_service.host.garbage import look_seldom
@@ -22,10 +22,8 @@ from grader_service.model.base import neutralise
 from grader_service.model.regrade import Batch, ItemState
 
 _DETAIL_SHOWN = 500
-app = typer.Typer(
-    help="Re-grade cohorts: plan, start, watch, diff, apply, revert. Old verdicts stay in force until `apply`.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = group(
+    "Re-grade cohorts: plan, start, watch, diff, apply, revert. Old verdicts stay in force until `apply`.",
     callback=look_seldom,
 )
 app.command("diff")(regrade_diff.diff)
@@ -119,23 +117,23 @@ def plan(
 
 def _show_plan(batch: Batch, *, dry_run: bool) -> None:
     estimate = batch.estimate
-    out = console()
-    table = table_of("submissions", "level", "why")
-    for count in estimate.counts:
-        table.add_row(str(count.submissions), count.level.value if count.level else "left out", Text(count.text))
-    out.print(table)
+    rows = (
+        (str(count.submissions), count.level.value if count.level else "left out", count.text)
+        for count in estimate.counts
+    )
+    console().print(table_of("submissions", "level", "why", rows=rows))
     for lab in batch.labs:
-        out.print(f"graded by: {lab.lab} {lab.version} of {lab.origin} ({lab.sha256[:12]})", markup=False)
+        say(f"graded by: {lab.lab} {lab.version} of {lab.origin} ({lab.sha256[:12]})")
     times = f", {batch.repeats} times each" if batch.repeats > 1 else ""
-    out.print(f"verdicts to make: {estimate.items}{times}; GPU time: {estimate.gpu_s / 3600:.2f} h", markup=False)
+    say(f"verdicts to make: {estimate.items}{times}; GPU time: {estimate.gpu_s / 3600:.2f} h")
     if estimate.eta_s is None:
-        out.print("when it would be done cannot be said: no device is ready for what has to run")
+        say("when it would be done cannot be said: no device is ready for what has to run")
     else:
-        out.print(f"about {_span(estimate.eta_s)} on an idle system", markup=False)
+        say(f"about {_span(estimate.eta_s)} on an idle system")
     if dry_run:
-        out.print("dry run: nothing was kept")
+        say("dry run: nothing was kept")
     else:
-        out.print(f"\nbatch {batch.batch_id}: start it with `grader regrade start {batch.batch_id}`", markup=False)
+        say(f"\nbatch {batch.batch_id}: start it with `grader regrade start {batch.batch_id}`")
 
 
 @app.command("list")
@@ -147,17 +145,10 @@ def list_batches(*, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([batch.model_dump(mode="json") for batch in found], indent=2))
         return
-    table = table_of("batch", "state", "verdicts", "level", "author", "reason")
-    for batch in found:
-        table.add_row(
-            batch.batch_id,
-            batch.state.value,
-            str(batch.estimate.items),
-            batch.level,
-            Text(batch.author),
-            Text(batch.reason),
-        )
-    console().print(table)
+    rows = (
+        (one.batch_id, one.state.value, str(one.estimate.items), one.level, one.author, one.reason) for one in found
+    )
+    console().print(table_of("batch", "state", "verdicts", "level", "author", "reason", rows=rows))
 
 
 @app.command("show")
@@ -179,22 +170,18 @@ def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
         }
         typer.echo(json.dumps(document, indent=2, default=str))
         return
-    out = console()
-    out.print(Text(f"{batch.batch_id}: {batch.state.value}. {batch.reason} ({batch.author})"), soft_wrap=True)
+    say(f"{batch.batch_id}: {batch.state.value}. {batch.reason} ({batch.author})")
     if batch.note:
-        out.print(Text(batch.note, style="yellow"), soft_wrap=True)
+        say(batch.note, "yellow")
     counts = ", ".join(f"{count} {state.value}" for state, count in progress.counts.items())
-    out.print(f"items: {counts or 'none'}; GPU time: {progress.gpu_used_s / 3600:.2f} h", markup=False)
+    say(f"items: {counts or 'none'}; GPU time: {progress.gpu_used_s / 3600:.2f} h")
     for event in events:
-        out.print(
-            Text(f"{when(event.at)}  {event.kind:<18} {event.actor}{_details(event.detail)}", style="dim"),
-            soft_wrap=True,
-        )
+        say(f"{when(event.at)}  {event.kind:<18} {event.actor}{_details(event.detail)}", "dim")
     for item in dead_lettered:
         of = f", repetition {item.repetition} of {batch.repeats}" if batch.repeats > 1 else ""
-        out.print(Text(f"needs attention: {item.submission_id}{of}: {item.error}", style="red"), soft_wrap=True)
+        say(f"needs attention: {item.submission_id}{of}: {item.error}", "red")
     if stuck > len(dead_lettered):
-        out.print(Text(f"… and {stuck - len(dead_lettered)} more that need attention", style="red"), soft_wrap=True)
+        say(f"… and {stuck - len(dead_lettered)} more that need attention", "red")
 
 
 def _details(detail: Mapping[str, Any]) -> str:
@@ -209,7 +196,7 @@ def start(batch_id: BatchId) -> None:
     from grader_service.store import regrade_states
 
     regrade_states.start(service_store(), batch_id, operator())
-    _say(f"{batch_id} is running; follow it with `grader regrade watch {batch_id}`")
+    say(f"{batch_id} is running; follow it with `grader regrade watch {batch_id}`")
 
 
 @app.command("pause")
@@ -218,7 +205,7 @@ def pause(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     from grader_service.store import regrade_apply, regrade_states
 
     regrade_states.pause(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
-    _say(f"{batch_id} is paused")
+    say(f"{batch_id} is paused")
 
 
 @app.command("resume")
@@ -233,7 +220,7 @@ def resume(
 
     budget = None if gpu_hours is None else gpu_hours * 3600.0
     regrade_states.resume(service_store(), batch_id, operator(), gpu_budget_s=budget)
-    _say(f"{batch_id} is running")
+    say(f"{batch_id} is running")
 
 
 @app.command("cancel")
@@ -242,7 +229,7 @@ def cancel(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     from grader_service.store import regrade_apply, regrade_states
 
     regrade_states.cancel(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
-    _say(f"{batch_id} is cancelled")
+    say(f"{batch_id} is cancelled")
 
 
 @app.command("retry")
@@ -251,7 +238,7 @@ def retry(batch_id: BatchId) -> None:
     from grader_service.store import regrade_states
 
     count = regrade_states.retry(service_store(), batch_id, operator())
-    _say(f"{count} items wait again")
+    say(f"{count} items wait again")
 
 
 @app.command("escalate")
@@ -264,7 +251,7 @@ def escalate(
 
     budget = None if gpu_hours is None else gpu_hours * 3600.0
     count = run_again(service_store(), batch_id, operator(), gpu_budget_s=budget)
-    _say(f"{count} submissions are run again; {batch_id} is running")
+    say(f"{count} submissions are run again; {batch_id} is running")
 
 
 @app.command("discard")
@@ -273,7 +260,7 @@ def discard(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     from grader_service.store import regrade_apply, regrade_states
 
     regrade_states.discard(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
-    _say(f"{batch_id} is discarded; every verdict stays as it was")
+    say(f"{batch_id} is discarded; every verdict stays as it was")
 
 
 @app.command("apply")
@@ -292,11 +279,11 @@ def apply(
     store = service_store()
     _warn_of_other_labs(regrades.batch(store, batch_id))
     done = regrade_apply.apply(store, batch_id, operator(), unfinished=unfinished, notify=notify, reason=reason)
-    _say(f"{done.in_force} verdicts are in force now; {done.notified} answers go out")
+    say(f"{done.in_force} verdicts are in force now; {done.notified} answers go out")
     if done.outdated:
-        _say(f"{done.outdated} submissions got another verdict since the batch was planned, and keep it")
+        say(f"{done.outdated} submissions got another verdict since the batch was planned, and keep it")
     if done.unfinished:
-        _say(f"{done.unfinished} submissions had no new verdict, and keep the old one")
+        say(f"{done.unfinished} submissions had no new verdict, and keep the old one")
 
 
 @app.command("revert")
@@ -305,9 +292,9 @@ def revert(batch_id: BatchId, *, notify: NotifyOption = "changed", reason: Reaso
     from grader_service.store import regrade_apply
 
     done = regrade_apply.revert(service_store(), batch_id, operator(), notify=notify, reason=reason)
-    _say(f"{done.restored} verdicts from before are in force again; {done.notified} answers go out")
+    say(f"{done.restored} verdicts from before are in force again; {done.notified} answers go out")
     if done.outdated:
-        _say(f"{done.outdated} submissions got another verdict since the batch was applied, and keep it")
+        say(f"{done.outdated} submissions got another verdict since the batch was applied, and keep it")
 
 
 @app.command("watch")
@@ -342,11 +329,7 @@ def _warn_of_other_labs(batch: Batch) -> None:
                 f"the installed lab {kept.lab} is not the one that this batch graded by ({kept.origin}, version "
                 f"{kept.version}): new submissions are graded by the installed one until it is updated"
             )
-            console().print(Text(f"note: {text}", style="yellow"))
-
-
-def _say(text: str) -> None:
-    console().print(text, markup=False)
+            say(f"note: {text}", "yellow")
 
 
 def _span(seconds: float) -> str:

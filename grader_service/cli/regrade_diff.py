@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from grader_service.cli.database import service_store
 from grader_service.cli.diff_text import show_diff, show_flakes
-from grader_service.cli.output import console, error_console, write_text
+from grader_service.cli.output import console, tell, write_text
 from grader_service.errors import UsageError
 from grader_service.exports.cohorts.rows import BATCH_COLUMNS, batch_rows
 from grader_service.exports.registry import CohortForm, write_table
@@ -22,7 +22,6 @@ from grader_service.regrade.filters import rows_of
 from grader_service.regrade.flakes import flakes_of
 
 if TYPE_CHECKING:
-    from grader_service.report.cohort.pages import BatchRows
     from grader_service.store.engine import Store
 
 ResultName = StrEnum("ResultName", {name.upper(): name for name in get_args(Result)})  # type: ignore[misc]
@@ -68,18 +67,22 @@ def diff(
     )
     store = service_store()
     found, progress, changes = _opened(store, batch)
-    shown = _page_rows() if report is not None else None
+    shown = None
+    if report is not None:
+        from grader_service.report.cohort.pages import BatchRows
+
+        shown = BatchRows()
     counted = shown.add if shown is not None else None
     made = diff_of(found, progress, changes(), movers=200, chosen=chosen, counted=counted)
     if chosen is not None and not made.count():
         _refuse_unknown(chosen, _parts(store, found, changes()))
-        _say("no submission of the batch fits these options")
+        tell("grader: no submission of the batch fits these options")
     if as_json is not None:
         write_text(as_json, made.model_dump_json(indent=2) + "\n")
     for target, form in ((csv, CohortForm.CSV), (parquet, CohortForm.PARQUET)):
         if target is not None:
             rows = batch_rows(rows_of(changes(), chosen))
-            _say(f"{write_table(target, form, rows, BATCH_COLUMNS)} rows written")
+            tell(f"grader: {write_table(target, form, rows, BATCH_COLUMNS)} rows written")
     if report is not None and shown is not None:
         write_text(report, shown.page(made))
     if "-" not in {as_json, csv, report}:
@@ -127,12 +130,6 @@ def _filter(**conditions: object) -> Filter | None:
         raise UsageError(f"--{option} does not take {came!r}: {first['msg']}") from error
 
 
-def _page_rows() -> "BatchRows":
-    from grader_service.report.cohort.pages import BatchRows
-
-    return BatchRows()
-
-
 def _opened(store: "Store", batch_id: str) -> tuple[Batch, Progress, Callable[[], Iterator[Change]]]:
     """The batch, how far it is, and what reads its submissions anew each time."""
     from grader_service.store import regrades
@@ -167,7 +164,3 @@ def _refuse_unknown(chosen: Filter, known: Collection[tuple[str, str]]) -> None:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def _say(text: str) -> None:
-    error_console().print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader_service.cli.output import table_of
+from grader_service.model.diff import Result
 from grader_service.model.feedback import Feedback, Severity
 from grader_service.model.place import Place
 from grader_service.model.run_report import RunReport
@@ -14,15 +15,17 @@ from grader_service.report.changes import NOT_REACHED, results
 from grader_service.report.once import decisive, told_once
 from grader_service.report.words import STOPPED_AND_PASSED
 
-_COLOURS = {
+COLOURS: dict[Result, str] = {
     "passed": "green",
     "failed": "red",
     "inconclusive": "yellow",
     "unverified": "yellow",
-    "skipped": "bright_black",
     "rejected": "red",
+    "skipped": "bright_black",
     "error": "magenta",
+    "absent": "bright_black",
 }
+"""In the order in which results are named."""
 _MARKS = {"passed": "✓", "failed": "✗", "inconclusive": "≈", "unverified": "?", "skipped": "–", "error": "!"}
 _SIGNS = {Severity.WARNING: ("!", "yellow"), Severity.NOTE: ("·", "bright_black")}
 
@@ -41,7 +44,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
     if verdict.stopped is not None:
         show_run(console, verdict.stopped, passed=verdict.passed_all_the_same)
     elif not verdict.checks:
-        sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
+        sign, colour = _MARKS.get(verdict.status.value, "✗"), COLOURS[verdict.status.value]
         console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))
     elif first is not None:
         _show_check(console, first, page[first.step, first.id], for_staff=for_staff)
@@ -88,7 +91,7 @@ def show_run(console: Console, run: RunReport, *, passed: bool = False) -> None:
 
 
 def _show_status(console: Console, verdict: Verdict) -> None:
-    line = Text(verdict.status.value.upper(), style=f"bold {_COLOURS[verdict.status.value]}")
+    line = Text(verdict.status.value.upper(), style=f"bold {COLOURS[verdict.status.value]}")
     score = "no score" if verdict.score is None else f"{verdict.score:g} of {verdict.max_score:g} points"
     line.append(f"   {score}   {verdict.lab_title or verdict.lab}", style="default")
     if verdict.mode is Mode.REHEARSAL:
@@ -100,10 +103,10 @@ def _show_steps(console: Console, verdict: Verdict) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     came_out = results(verdict)
     for step in verdict.steps:
-        outcome = "skipped" if came_out[step.id] == NOT_REACHED else step.outcome.value
+        outcome: Result = "skipped" if came_out[step.id] == NOT_REACHED else step.outcome.value
         points = "–" if step.score is None else f"{step.score:g}"
         table.add_row(
-            Text(f"{_MARKS[outcome]} {came_out[step.id]}", style=_COLOURS[outcome]),
+            Text(f"{_MARKS[outcome]} {came_out[step.id]}", style=COLOURS[outcome]),
             f"{points}/{step.max_score:g}",
             Text(step.title or step.id),
         )
@@ -112,7 +115,7 @@ def _show_steps(console: Console, verdict: Verdict) -> None:
 
 def _show_check(console: Console, check: CheckVerdict, told: Feedback, *, for_staff: bool) -> None:
     passed = check.outcome is Outcome.PASSED
-    line = Text(f"{_MARKS[check.outcome.value]} ", style=_COLOURS[check.outcome.value])
+    line = Text(f"{_MARKS[check.outcome.value]} ", style=COLOURS[check.outcome.value])
     line.append(told.outcome, style="default" if passed else "bold")
     if for_staff:
         tier = f", tier {check.tier.value}" if check.tier else ""

@@ -2,25 +2,20 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from grader_service.cli.arguments import ANY_ID, operator
 from grader_service.cli.database import service_store
-from grader_service.cli.output import console, table_of, tell, when
+from grader_service.cli.loading import group
+from grader_service.cli.output import console, say, table_of, tell, when
 from grader_service.cli.selecting import moment
 from grader_service.model.base import neutralise
+from grader_service.store import ids, reviews
+from grader_service.store.reviews import Case, CaseView
 
-if TYPE_CHECKING:
-    from grader_service.store.reviews import Case, CaseView
-
-app = typer.Typer(
-    help="What checks leave to a person: list, show, accept, reject, export.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("What checks leave to a person: list, show, accept, reject, export.")
 
 _Submission = Annotated[str, typer.Argument(metavar="SUBMISSION", help=ANY_ID)]
 _Check = Annotated[str | None, typer.Option("--check", metavar="ID", help="Where several checks of it wait.")]
@@ -41,20 +36,24 @@ def list_cases(
     as_json: _Json = False,
 ) -> None:
     """List what waits for a person, the oldest first."""
-    from grader_service.store import reviews
-
     store = service_store()
     cases = reviews.open_cases(store, lab=lab, limit=limit)
     if as_json:
         typer.echo(json.dumps([_document(case) for case in cases], indent=2))
         return
-    table = table_of("submission", "check", "lab", "cohort", "since", "hours")
-    for case in cases:
-        hours = f"{case.waited_s / 3600:.1f}"
-        cohort = neutralise(case.cohort or "")
-        table.add_row(case.submission_id, case.check_id, case.lab, Text(cohort), when(case.opened_at), hours)
     if cases:
-        console().print(table)
+        rows = (
+            (
+                case.submission_id,
+                case.check_id,
+                case.lab,
+                neutralise(case.cohort or ""),
+                when(case.opened_at),
+                f"{case.waited_s / 3600:.1f}",
+            )
+            for case in cases
+        )
+        console().print(table_of("submission", "check", "lab", "cohort", "since", "hours", rows=rows))
     count, _ = reviews.waiting(store)
     tell(f"waiting: {count}" if lab is None else f"waiting at {lab}: {len(cases)}, at all labs: {count}")
 
@@ -67,8 +66,6 @@ def show(
     as_json: _Json = False,
 ) -> None:
     """Show what a check left to a person, beside what it saw and what it says of it."""
-    from grader_service.store import ids, reviews
-
     store = service_store()
     view = reviews.case_view(store, ids.submission_named(store, submission), check)
     if as_json:
@@ -82,14 +79,14 @@ def show(
     _show(view)
 
 
-def _show(view: "CaseView") -> None:
+def _show(view: CaseView) -> None:
     case = view.case
     _print(f"{case.check_id} of submission {case.submission_id}, lab {case.lab}, since {when(case.opened_at)}")
     if case.decision is not None:
         how = "accepted" if case.decision.accepted else "rejected"
         _print(f"{how} by {case.decision.by} at {when(case.decision.at)}: {case.decision.reason}")
     for note in view.notes:
-        console().print(Text(neutralise(note), style="red"), soft_wrap=True)
+        say(neutralise(note), "red")
     if view.check is not None:
         _print(f"The check says: {view.check.feedback}")
         _print(f"Details: {json.dumps(view.check.details, indent=2)}")
@@ -125,8 +122,6 @@ def export(
 
     No line names a learner, a submission or who decided; what learners wrote is in it as they wrote it.
     """
-    from grader_service.store import reviews
-
     count = 0
     for example in reviews.labelled(service_store(), moment(since)):
         typer.echo(json.dumps(example))
@@ -135,8 +130,6 @@ def export(
 
 
 def _decide(submission: str, check: str | None, by: str | None, reason: str, *, accepted: bool) -> None:
-    from grader_service.store import ids, reviews
-
     store = service_store()
     # Who gives the command stands there in any case: a name that is typed is nobody's word but his.
     actor = operator() if by is None else f"{operator()} for {' '.join(neutralise(by).split())}"
@@ -147,9 +140,9 @@ def _decide(submission: str, check: str | None, by: str | None, reason: str, *, 
     _print(f"{case.check_id} of submission {case.submission_id} is {how}; its verdict follows within seconds")
 
 
-def _document(case: "Case") -> dict[str, Any]:
+def _document(case: Case) -> dict[str, Any]:
     return asdict(case) | {"opened_at": when(case.opened_at), "waited_s": round(case.waited_s, 1)}
 
 
 def _print(text: str) -> None:
-    console().print(neutralise(text), markup=False, soft_wrap=True)
+    say(neutralise(text))

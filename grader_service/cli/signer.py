@@ -7,6 +7,8 @@ import typer
 
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
+from grader_service.signer.chosen import folder_signer, own_keys_only
+from grader_service.signer.serving import serve
 
 
 def signer(
@@ -17,9 +19,6 @@ def signer(
     The key is in GRADER_STATE_DIR/keys, as a user of its own whose files judges cannot read. With GRADER_PRODUCTION
     there must be one: `grader keys make`.
     """
-    from grader_service.signer.chosen import folder_signer, own_keys_only
-    from grader_service.signer.serving import serve
-
     configure_logs("signer")
     settings = Settings()
     own_keys_only(settings)

@@ -1,12 +1,11 @@
 """`grader verify`: does the signature of a verdict, or of a note of an erasure, hold, and is its key believed?"""
 
 import json
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from grader_service.cli.arguments import read_input
 from grader_service.errors import UsageError
 from grader_service.model.keys import KeyList, public_key
 from grader_service.settings import Settings
@@ -23,7 +22,7 @@ def verify(
         ),
     ] = None,
     keys: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keys to expect, as `grader keys list --json` prints them.")
+        str | None, typer.Option(metavar="FILE", help="Keys to expect, as `grader keys list --json` prints them.")
     ] = None,
     *,
     stored: Annotated[
@@ -55,21 +54,17 @@ def verify(
 
 def _document(path: str) -> Any:
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-        return json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+        return json.loads(read_input(path))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as JSON: {error}") from error
 
 
-def _expected(key: str | None, file: Path | None) -> KeyList:
+def _expected(key: str | None, file: str | None) -> KeyList:
     if key is not None:
         return KeyList.of([public_key(key)])
     if file is None:
         return signer_of(Settings()).keys()
-    try:
-        return KeyList.read(file.read_bytes(), str(file))
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
+    return KeyList.read(read_input(file), file)
 
 
 def _held(document: dict[str, Any]) -> bool:

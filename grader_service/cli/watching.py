@@ -7,7 +7,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from grader_service.cli.output import error_console
+from grader_service.cli.output import error_console, tell
 from grader_service.model.regrade import BatchState, ItemState, Progress
 from grader_service.store import regrades
 from grader_service.store.engine import Store
@@ -28,7 +28,7 @@ def watch_batch(store: Store, batch_id: str, *, every_s: float, as_json: bool) -
     else:
         progress = _look_on(store, batch_id, every_s, _Log())
     if progress.note:
-        error_console().print(progress.note, markup=False)
+        tell(progress.note)
     if progress.counts.get(ItemState.NEEDS_ATTENTION):
         return EXIT_ATTENTION
     return 0 if progress.state in _SUCCESS else EXIT_STOPPED
@@ -54,7 +54,7 @@ class _Log:
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         if self._said is None or self._said[0] is not progress.state or now - self._said[1] >= _LOG_EVERY_S:
-            error_console().print(words(progress), markup=False, highlight=False)
+            tell(words(progress))
             self._said = (progress.state, now)
 
 

@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
+from grader_service.cli.loading import group
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
 
-app = typer.Typer(help="Workers of the service: run, judge, regrade.", no_args_is_help=True, rich_markup_mode=None)
+app = group("Workers of the service: run, judge, regrade.")
 
 
 @app.command("run")

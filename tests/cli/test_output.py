@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from grader_service.cli import output
-from grader_service.cli.output import ProgressDisplay, check_targets, console, error_console, table_of
+from grader_service.cli.output import ProgressDisplay, check_targets, console, error_console, say, table_of
 from grader_service.errors import UsageError
 
 LONG = "lms:" + "4711" * 31
@@ -25,6 +25,13 @@ def test_a_console_is_as_wide_as_the_terminal_of_the_moment(monkeypatch, made, s
     for width in (70, 150):
         monkeypatch.setenv("COLUMNS", str(width))
         assert made().width == width
+
+
+def test_an_id_is_no_emoji(capsys):
+    """Nor is a table's cell markup."""
+    say("lms:100:4711")
+    console().print(table_of("submission", "reason", rows=[("lms:100:7", "[red] smoke")]))
+    assert capsys.readouterr().out.split() == ["lms:100:4711", "submission", "reason", "lms:100:7", "[red]", "smoke"]
 
 
 class TestProgressDisplay:
