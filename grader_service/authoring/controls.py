@@ -13,7 +13,6 @@ from checks.authoring.target import Target, source_of
 from checks.raising import raised
 from grader_service.authoring.trying import judge_evidence, run_submission
 from grader_service.errors import ConfigurationError, SubmissionRejected
-from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.verdict import Outcome
 from grader_service.run.progress import Progress, Silent
@@ -62,11 +61,11 @@ def control_cases(target: Target) -> list[ControlCase]:
     return [ControlCase(target, folder, control, {**controls.params, **control.params}) for control in controls.control]
 
 
-def judge_control(case: ControlCase, *, device: Device = "cpu", runner: SandboxRunner | None = None) -> JudgedControl:
+def judge_control(case: ControlCase, *, runner: SandboxRunner | None = None) -> JudgedControl:
     """Runs one control and judges it."""
     control = case.control
     try:
-        evidence = run_submission(case.target, case.folder / control.file, case.params, device=device, runner=runner)
+        evidence = run_submission(case.target, case.folder / control.file, case.params, runner=runner)
     except SubmissionRejected as error:
         return JudgedControl(control, None, None, f"{control.file} was rejected: {error}")
     try:

@@ -79,15 +79,7 @@ class DevLoop:
         runner: SandboxRunner,
         progress: Callable[[], AbstractContextManager[Progress]],
     ) -> None:
-        """Takes what `run_submission` takes; nothing is run yet.
-
-        Args:
-            file: of the check.
-            submission: to judge; trusted unless the runner isolates.
-            params: of the check.
-            runner: where pods run.
-            progress: opens a display of a run's stages.
-        """
+        """Takes what `run_submission` takes, and what opens a display of a run's stages; nothing is run yet."""
         self._file = file.resolve()
         self._submission = submission
         self.params = params
@@ -119,9 +111,12 @@ class DevLoop:
             SubmissionRejected: it is no submission.
             InfrastructureError: ours.
         """
-        started = time.monotonic()
-        ran_s = None
+        started, ran_s = time.monotonic(), None
         target, evidence = None, None
+
+        def looked(**found: Any) -> Looked:
+            return Looked(time.monotonic() - started - (ran_s or 0.0), ran_s, target, evidence, **found)
+
         try:
             target = load_anew(self._file)
             check = target.loaded.check
@@ -135,16 +130,13 @@ class DevLoop:
             evidence = self._kept.evidence
             result, observation = check.answer(evidence, params)
         except ConfigurationError as error:
-            seconds = time.monotonic() - started - (ran_s or 0.0)
             why = raised(error.__cause__, self._file).traceback if error.__cause__ is not None else ""
-            return Looked(seconds, ran_s, target, evidence, problem=Raised(str(error), why))
+            return looked(problem=Raised(str(error), why))
         except (Exception, SystemExit) as error:
             if evidence is None and not isinstance(error, SystemExit):
                 raise  # of a run, and not the author's
-            seconds = time.monotonic() - started - (ran_s or 0.0)
-            return Looked(seconds, ran_s, target, evidence, problem=raised(error))
-        seconds = time.monotonic() - started - (ran_s or 0.0)
-        return Looked(seconds, ran_s, target, evidence, observation, result)
+            return looked(problem=raised(error))
+        return looked(observation=observation, result=result)
 
     def changed(self, since: float) -> bool:
         """Whether the file was written after this time; one that is away for a moment was not."""

@@ -19,12 +19,8 @@ _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 def create_lab(name: str, into: Path) -> tuple[Path, Path]:
     """Writes a lab, and a folder with a submission that passes and one that fails.
 
-    Args:
-        name: id of the lab, such as `image-decoding`.
-        into: an existing folder, or one to make.
-
     Returns:
-        The lab's file, `NAME.toml`, and the folder, `NAME`, in `into`.
+        The lab's file, `NAME.toml`, and the folder, `NAME`, in `into`, which is made where it is not there.
 
     Raises:
         UsageError: the name cannot be used, or something is there already.

@@ -54,7 +54,9 @@ def submissions_in(folder: Path) -> list[Path]:
     found = sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file() and path.name.lower().endswith(tuple(KINDS)) and not any(map(_left_out, _below(path, folder)))
+        if path.is_file()
+        and path.name.lower().endswith(tuple(KINDS))
+        and not any(part.startswith(".") or part in _TOOLS for part in path.relative_to(folder).parts)
     )
     if not found:
         raise UsageError(f"{folder} holds no submission; expected files that end in {', '.join(KINDS)}")
@@ -62,13 +64,7 @@ def submissions_in(folder: Path) -> list[Path]:
 
 
 def tried(lab: LabSpec, folder: Path, submissions: Sequence[Path], grade: Callable[[Path], Graded]) -> Iterator[Row]:
-    """Grades one after the other.
-
-    Args:
-        lab: by which.
-        folder: in which they lie.
-        submissions: of it.
-        grade: grades one file.
+    """Grades the submissions of a folder one after the other.
 
     Raises:
         InfrastructureError: a grading failed through us.
@@ -81,16 +77,8 @@ def tried(lab: LabSpec, folder: Path, submissions: Sequence[Path], grade: Callab
         yield _row(path, folder, graded.verdict, advice)
 
 
-def _below(path: Path, folder: Path) -> tuple[str, ...]:
-    return path.relative_to(folder).parts
-
-
-def _left_out(part: str) -> bool:
-    return part.startswith(".") or part in _TOOLS
-
-
 def _row(path: Path, folder: Path, verdict: Verdict, advice: Collection[tuple[str, str]]) -> Row:
-    parents = (folder.resolve().name, *_below(path, folder)[:-1])
+    parents = (folder.resolve().name, *path.relative_to(folder).parts[:-1])
     expected: Literal["passed", "failed"] | None = None
     if PASSING in parents:
         expected = "passed"

@@ -49,16 +49,12 @@ def judge_check() -> "Callable[..., Result]":
 @pytest.fixture(scope="session")
 def grader_process_runner() -> "Iterator[SandboxRunner]":
     """Pods as plain processes, in a folder that goes away at the end. For code that you trust."""
+    from grader_service.host.sandboxes import open_runner  # noqa: PLC0415 - see above
     from grader_service.settings import Settings  # noqa: PLC0415 - see above
-    from sandbox.process.runner import ProcessRunner  # noqa: PLC0415 - see above
 
-    settings = Settings()
     # Sockets lie in there, whose paths must be short.
     folder = Path(tempfile.mkdtemp(prefix="grader-", dir="/var/tmp"))
-    if settings.lab_python is not None:
-        yield ProcessRunner(folder, python=settings.lab_python, lab_data=settings.lab_data)
-    else:
-        yield ProcessRunner(folder, lab_data=settings.lab_data)
+    yield open_runner("process", "", Settings(state_dir=folder), None)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -12,9 +12,9 @@ from checks.api import Result
 from checks.authoring.target import Target
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import ConfigurationError, UsageError
+from grader_service.host.sandboxes import open_runner
 from grader_service.ingest.artifact import artifact_at
 from grader_service.measure.measuring import measure
-from grader_service.model.base import Device
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabSpec, LabStep, PodLimits
 from grader_service.run.execution import execute
@@ -46,13 +46,7 @@ def tried_step(check_id: str, params: Mapping[str, Any]) -> LabStep:
 
 
 def with_tried(lab: LabSpec, loaded: LoadedCheck, params: Mapping[str, Any], steps: Sequence[str]) -> LabSpec:
-    """The lab with the check as a last step, `tried`.
-
-    Args:
-        lab: a lab.
-        loaded: the check.
-        params: its parameters.
-        steps: the steps that are asked for; all if empty.
+    """The lab with the check as a last step, `tried`; `steps` are those that are asked for, all if empty.
 
     Raises:
         UsageError: the check does not take the parameters, or the lab has a check of this id among those steps.
@@ -98,17 +92,15 @@ def run_submission(
     submission: Path,
     params: Mapping[str, Any] | None = None,
     *,
-    device: Device = "cpu",
     runner: SandboxRunner | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
-    """Runs a submission with what one check needs, and returns what was seen.
+    """Runs a submission on the CPU with what one check needs, and returns what was seen.
 
     Args:
         target: the check.
         submission: a file that can be graded; it is trusted unless the runner isolates.
         params: of the check; probes see them.
-        device: `cpu` for a rehearsal.
         runner: where pods run; plain processes of this machine if absent.
         progress: hears about stages.
 
@@ -133,8 +125,8 @@ def run_submission(
         artifact_at(submission),
         lab,
         planned.task,
-        runner or process_runner(),
-        device,
+        runner or open_runner("process", lab.image, Settings(), None),
+        "cpu",
         progress or Silent(),
         run_id=uuid.uuid4().hex,
         measure=measure,
@@ -163,13 +155,3 @@ def parsed_params(loaded: LoadedCheck, params: Mapping[str, Any]) -> BaseModel:
     except ValidationError as error:
         message = f"check {loaded.check.id!r} does not take these parameters: {'; '.join(loaded.told(error))}"
         raise ConfigurationError(message) from None
-
-
-def process_runner() -> SandboxRunner:
-    """Pods as plain processes, of the interpreter that the settings name."""
-    from sandbox.process.runner import ProcessRunner  # noqa: PLC0415 - only where something is run
-
-    settings = Settings()
-    if settings.lab_python is not None:
-        return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
-    return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)

@@ -3,13 +3,13 @@
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 
 import typer
 
-from grader_service.cli.arguments import operator
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import operator, service_store
 from grader_service.cli.loading import group
 from grader_service.cli.output import console, say, table_of, tell, when, write_text
 from grader_service.cli.selecting import check_outcomes, moment, named
@@ -51,15 +51,7 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
         typer.echo(
             json.dumps(
                 [
-                    {
-                        "cohort": item.cohort,
-                        "lab": item.lab,
-                        "submissions": item.submissions,
-                        "learners": item.learners,
-                        "passed": item.passed,
-                        "weight": weights.get(item.cohort or "", 1.0),
-                        "newest_at": when(item.newest_at),
-                    }
+                    asdict(item) | {"weight": weights.get(item.cohort or "", 1.0), "newest_at": when(item.newest_at)}
                     for item in found
                 ],
                 indent=2,
@@ -112,12 +104,12 @@ def export(
 
     In CSV a text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
-    if allow_rehearsal and form is not CohortForm.GRADESCOPE:
+    if allow_rehearsal and form != "gradescope":
         raise UsageError("--allow-rehearsal is for --format gradescope; tables hold rehearsals and say so in `mode`")
     store = service_store()
     selection = _selection(store, cohort, lab, status, check, since, latest=latest)
     entries = cohorts.entries(store, selection)
-    if form is not CohortForm.GRADESCOPE:
+    if form != "gradescope":
         count = write_table(out, form, cohort_rows(entries), COHORT_COLUMNS)
         tell(f"grader: {count} submissions")
         return

@@ -7,8 +7,7 @@ import typer
 from redis.exceptions import RedisError
 
 from grader_service import wiring
-from grader_service.cli.arguments import operator
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import operator, service_store
 from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of, when
 from grader_service.errors import InfrastructureError, UsageError

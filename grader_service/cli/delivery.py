@@ -23,10 +23,7 @@ class Delivery:
     """Of the report, and of what is printed."""
 
     def check(self, source: Path) -> None:
-        """Before anything is done.
-
-        Args:
-            source: the submission, which no file may replace.
+        """Before anything is done; no file may replace `source`, which is the submission.
 
         Raises:
             UsageError: a file could not be written.
@@ -48,7 +45,13 @@ class Delivery:
         texts = self._texts(verdict, document, evidence)
         lost: list[str] = []
         try:
-            lost += [target for target, text in texts if target != "-" and not _written(target, text)]
+            for target, text in texts:
+                if target != "-":
+                    try:
+                        write_text(target, text())
+                    except UsageError as error:
+                        tell(f"grader: {error}", style="bold red")
+                        lost.append(target)
         finally:  # whatever our own page may raise
             if self.json_file != "-":
                 printed = error_console() if any(target == "-" for target, _ in texts) else console()
@@ -77,12 +80,3 @@ class Delivery:
 
             texts.append((self.report, lambda: render_report(verdict, self.audience)))
         return texts
-
-
-def _written(target: str, text: Callable[[], str]) -> bool:
-    try:
-        write_text(target, text())
-    except UsageError as error:
-        tell(f"grader: {error}", style="bold red")
-        return False
-    return True

@@ -7,14 +7,14 @@ import select
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grader_service.cli.grade import SandboxChoice, SandboxOption, opened
+from grader_service.cli.grade import SandboxOption, opened
 from grader_service.cli.output import ProgressDisplay, say, tell
 from grader_service.errors import UsageError
 from grader_service.model.lab import LabSpec
@@ -32,7 +32,7 @@ def dev(
     param: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter of the check, its value as in TOML.")
     ] = None,
-    sandbox: SandboxOption = SandboxChoice.PROCESS,
+    sandbox: SandboxOption = "process",
     once: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--once", help="Judge once and end.")
     ] = False,
@@ -61,7 +61,7 @@ def dev(
         _follow(loop, pressed, file)
 
 
-def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path) -> None:
+def _follow(loop: "DevLoop", pressed: Callable[[float], str], file: Path) -> None:
     from grader_service.authoring.dev_loop import POLL_S  # noqa: PLC0415 - see above
 
     while True:
@@ -70,7 +70,7 @@ def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path) -> None:
         _show(looked, file)
         tell(_KEYS, "dim")
         while not loop.changed(written):
-            key = pressed.within(POLL_S)
+            key = pressed(POLL_S)
             if key == "q":
                 return
             if key == "r":
@@ -84,27 +84,23 @@ def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path) -> None:
                 tell(told)
 
 
-class _Pressed:
-    """Keys of a terminal; none where there is no terminal."""
+def _no_key(seconds: float) -> str:
+    time.sleep(seconds)
+    return ""
 
-    def __init__(self, *, there: bool) -> None:
-        self._there = there
 
-    def within(self, seconds: float) -> str:
-        """The key that was pressed; empty after so many seconds without one."""
-        if not self._there:
-            time.sleep(seconds)
-            return ""
-        if not select.select([sys.stdin], [], [], seconds)[0]:
-            return ""
-        return os.read(sys.stdin.fileno(), 1).decode("latin-1") or "q"
+def _pressed_within(seconds: float) -> str:
+    """The key that was pressed; empty after so many seconds without one."""
+    if not select.select([sys.stdin], [], [], seconds)[0]:
+        return ""
+    return os.read(sys.stdin.fileno(), 1).decode("latin-1") or "q"
 
 
 @contextlib.contextmanager
-def _keys() -> Iterator[_Pressed]:
-    """Keys one by one, without Enter; as the terminal was afterwards."""
+def _keys() -> Iterator[Callable[[float], str]]:
+    """Keys one by one, without Enter, and none where there is no terminal; as the terminal was afterwards."""
     if not sys.stdin.isatty():
-        yield _Pressed(there=False)
+        yield _no_key
         return
     import termios  # noqa: PLC0415 - not on every system
     import tty  # noqa: PLC0415 - see above
@@ -112,7 +108,7 @@ def _keys() -> Iterator[_Pressed]:
     before = termios.tcgetattr(sys.stdin)
     try:
         tty.setcbreak(sys.stdin)
-        yield _Pressed(there=True)
+        yield _pressed_within
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 

@@ -8,9 +8,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import service_store
 from grader_service.cli.output import console, say, table_of
-from grader_service.host.doctor import Finding, Level, examine
+from grader_service.host.doctor import Level, examine
 from grader_service.settings import Settings
 from grader_service.store import backups, workers
 from grader_service.store.workers import Worker
@@ -41,14 +41,10 @@ def doctor(
         for finding in findings:
             typer.echo(json.dumps(finding.__dict__ | {"level": finding.level.value}))
     else:
-        _show(findings)
+        rows = ((Text(one.level.value, _STYLES[one.level]), one.topic, one.found, one.advice) for one in findings)
+        console().print(table_of("", "what", "found", "what to do", rows=rows))
     missing = [finding for finding in findings if finding.level is Level.MISSING and finding.required]
     raise typer.Exit(3 if missing else 0)
-
-
-def _show(findings: list[Finding]) -> None:
-    rows = ((Text(one.level.value, _STYLES[one.level]), one.topic, one.found, one.advice) for one in findings)
-    console().print(table_of("", "what", "found", "what to do", rows=rows))
 
 
 def _service(*, as_json: bool) -> int:

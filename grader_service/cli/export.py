@@ -69,8 +69,13 @@ def export(
         tell(f"grader: {len(found) - len(chosen)} older verdicts on the same submissions were left out")
     if folder:
         _write_folder(Path(out), form, chosen)
+    elif len(chosen) > 1 and not VERDICTS[form].takes_several:
+        raise UsageError(
+            f"{form} has one document for each submission, and there are {len(chosen)}; "
+            "give a folder: --out DIR/, with the / at its end when it is not there yet"
+        )
     elif chosen:
-        _write_one(out, form, chosen)
+        write_text(out, VERDICTS[form].write(chosen))
     if refused:
         raise typer.Exit(1 if all(item.held_back for item in refused) else 2)
 
@@ -122,15 +127,6 @@ def _in_force(open_store: Callable[[], "Store"], source: str, keys: Sequence[str
         yield Refused(source, problem, held_back=False)
     else:
         yield from read(f"submission {submission_id}", found.verdict.encode(), keys)
-
-
-def _write_one(out: str, form: VerdictForm, chosen: Sequence[Verdict]) -> None:
-    if len(chosen) > 1 and not VERDICTS[form].takes_several:
-        raise UsageError(
-            f"{form.value} has one document for each submission, and there are {len(chosen)}; "
-            "give a folder: --out DIR/, with the / at its end when it is not there yet"
-        )
-    write_text(out, VERDICTS[form].write(chosen))
 
 
 def _write_folder(folder: Path, form: VerdictForm, chosen: Sequence[Verdict]) -> None:

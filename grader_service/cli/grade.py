@@ -4,9 +4,8 @@ What grades is imported by the command: others should not wait for it.
 """
 
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -42,22 +41,8 @@ EXIT_CODES = {
 }
 
 
-class DeviceChoice(StrEnum):
-    """Where GPU work runs."""
-
-    AUTO = "auto"
-    CUDA = "cuda"
-    CPU = "cpu"
-
-
-class SandboxChoice(StrEnum):
-    """Which runner starts the pods."""
-
-    DOCKER = "docker"
-    KUBERNETES = "kubernetes"
-    PROCESS = "process"
-
-
+DeviceChoice = Literal["auto", "cuda", "cpu"]
+SandboxChoice = Literal["docker", "kubernetes", "process"]
 LabOption = Annotated[str, typer.Option(metavar="ID|FILE", help="Id of the lab, or its file.")]
 DeviceOption = Annotated[DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")]
 SandboxOption = Annotated[SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")]
@@ -67,8 +52,8 @@ def opened(sandbox: SandboxChoice, image: str, settings: Settings, gpu: Gpu | No
     """A runner, once what others left behind is gone; who chose one without isolation is told so."""
     from grader_service.host.sandboxes import open_runner
 
-    runner = open_runner(sandbox.value, image, settings, gpu)
-    if sandbox is SandboxChoice.PROCESS:
+    runner = open_runner(sandbox, image, settings, gpu)
+    if sandbox == "process":
         tell(
             "grader: --sandbox process runs the submission without isolation; use it for code that you trust", "yellow"
         )
@@ -79,8 +64,8 @@ def opened(sandbox: SandboxChoice, image: str, settings: Settings, gpu: Gpu | No
 def grade(  # noqa: PLR0917 - one parameter per option
     path: Annotated[Path, typer.Argument(help=PATH_HELP)],
     lab: LabOption = "dali-pipelines",
-    device: DeviceOption = DeviceChoice.AUTO,
-    sandbox: SandboxOption = SandboxChoice.DOCKER,
+    device: DeviceOption = "auto",
+    sandbox: SandboxOption = "docker",
     json_file: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE|-", help="Write the verdict as JSON; - is standard output."),
@@ -179,7 +164,7 @@ def taken_device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> 
     """The first GPU that nobody holds, held until the stack ends: two measurements on it would contaminate both."""
     from grader_service import wiring
 
-    if choice is DeviceChoice.CPU:
+    if choice == "cpu":
         return "cpu", None
     gpus = [gpu for gpu in find_gpus() if gpu.mig is None or gpu.mig.alone]
     for gpu in gpus:
@@ -190,6 +175,6 @@ def taken_device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> 
                 raise
         else:
             return "cuda", gpu
-    if choice is DeviceChoice.CUDA:
+    if choice == "cuda":
         raise ConfigurationError("--device cuda: no NVIDIA driver or GPU answers on this host; see `grader doctor`")
     return "cpu", None

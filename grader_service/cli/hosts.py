@@ -117,11 +117,7 @@ def artifacts(
 
 
 def _routes(given: list[str]) -> dict[str, tuple[str, int]]:
-    routes = {}
-    for text in given:
-        service, _, address = text.partition("=")
-        routes[service] = _address(address)
-    return routes
+    return {service: _address(address) for service, _, address in (text.partition("=") for text in given)}
 
 
 def _address(text: str) -> tuple[str, int]:

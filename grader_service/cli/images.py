@@ -5,7 +5,7 @@ Each command imports what it uses: no other command should wait for Docker's cli
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,7 +17,7 @@ _BUILD_TIMEOUT_S = 3600.0
 
 
 class ImageChoice(StrEnum):
-    """Which image."""
+    """Which image; typer takes no list of a Literal."""
 
     ALL = "all"
     LAB = "lab"
@@ -25,22 +25,16 @@ class ImageChoice(StrEnum):
     STAND_INS = "stand-ins"
 
 
-class BaseChoice(StrEnum):
-    """Where the base image comes from."""
-
-    AUTO = "auto"
-    REGISTRY = "registry"
-    DEBOOTSTRAP = "debootstrap"
-
-
 @app.command("build")
 def build_images(
     images: Annotated[
-        list[ImageChoice] | None, typer.Argument(metavar="IMAGE", help="all, lab, service or stand-ins.")
+        list[ImageChoice] | None,
+        typer.Argument(metavar="IMAGE", help="all, lab, service or stand-ins."),
     ] = None,
     base: Annotated[
-        BaseChoice, typer.Option(help="auto: a public base where a registry answers, else Debian packages.")
-    ] = BaseChoice.AUTO,
+        Literal["auto", "registry", "debootstrap"],
+        typer.Option(help="auto: a public base where a registry answers, else Debian packages."),
+    ] = "auto",
     lab_lock: Annotated[
         Path | None,
         typer.Option(
@@ -73,7 +67,7 @@ def build_images(
         built = build(
             client,
             list(recipes.values()),
-            base_kind=base.value,
+            base_kind=base,
             rebuild=rebuild,
             say=progress.note,
             stand_ins=ImageChoice.STAND_INS in wanted,

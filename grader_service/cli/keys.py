@@ -1,4 +1,4 @@
-"""`grader keys`: what signs verdicts, and what signed them."""
+"""`grader keys` and `grader signer`: what signs verdicts, and what signed them."""
 
 from datetime import datetime
 from pathlib import Path
@@ -10,10 +10,12 @@ from grader_service.cli.arguments import read_input
 from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of
 from grader_service.errors import UsageError
+from grader_service.logs import configure_logs
 from grader_service.model.keys import KeyList, PublicKey, key_id
 from grader_service.settings import Settings
 from grader_service.signer import key_folder
-from grader_service.signer.chosen import own_keys_only, signer_of
+from grader_service.signer.chosen import folder_signer, own_keys_only, signer_of
+from grader_service.signer.serving import serve
 
 app = group("Signing keys: list, show, make, rotate, revoke, add.")
 GivenKey = Annotated[
@@ -58,14 +60,14 @@ def show(
 @app.command("make")
 def make(key: GivenKey = None) -> None:
     """Make the first key of a new service. Where there is one, nothing is done, and the exit code is 2."""
-    made = key_folder.make(_own_folder(), _given(key))
+    made = key_folder.make(_own_folder(), None if key is None else read_input(key))
     typer.echo(f"{key_id(made)} {made} in use")
 
 
 @app.command("rotate")
 def rotate(key: GivenKey = None) -> None:
     """Sign with a new key from now on; what the old one signed stays verifiable."""
-    before, after = key_folder.rotate(_own_folder(), _given(key))
+    before, after = key_folder.rotate(_own_folder(), None if key is None else read_input(key))
     typer.echo(f"{key_id(before)} {before} retired\n{key_id(after)} {after} in use")
 
 
@@ -99,14 +101,24 @@ def add(
         typer.echo(f"{key_id(one)} {one}")
 
 
+def signer(
+    socket: Annotated[Path, typer.Option(metavar="PATH", help="Listen there; others name it as GRADER_SIGNER.")],
+) -> None:
+    """Sign verdicts and notes of erasures for who may open the socket, until told to stop.
+
+    The key is in GRADER_STATE_DIR/keys, as a user of its own whose files judges cannot read. With GRADER_PRODUCTION
+    there must be one: `grader keys make`.
+    """
+    configure_logs("signer")
+    settings = Settings()
+    own_keys_only(settings)
+    serve(folder_signer(settings), socket)
+
+
 def _own_folder() -> Path:
     settings = Settings()
     own_keys_only(settings)
     return settings.key_dir
-
-
-def _given(key: str | None) -> bytes | None:
-    return None if key is None else read_input(key)
 
 
 def _state(key: PublicKey, number: int) -> str:

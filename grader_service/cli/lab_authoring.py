@@ -10,7 +10,7 @@ import typer
 from checks.registry import Registry
 from grader_service.authoring.lab_scaffold import create_lab
 from grader_service.cli.arguments import fresh_id
-from grader_service.cli.grade import DeviceChoice, DeviceOption, SandboxChoice, SandboxOption, opened, taken_device
+from grader_service.cli.grade import DeviceOption, SandboxOption, opened, taken_device
 from grader_service.cli.output import ProgressDisplay, console, error_console, table_of
 from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab_file
@@ -41,8 +41,8 @@ def try_lab(
     on: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Submissions: those in passing/ should pass, those in failing/ fail.")
     ],
-    device: DeviceOption = DeviceChoice.AUTO,
-    sandbox: SandboxOption = SandboxChoice.PROCESS,
+    device: DeviceOption = "auto",
+    sandbox: SandboxOption = "process",
     as_json: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--json", help="Print one JSON object per submission and line, nothing else.")
     ] = False,

@@ -23,7 +23,7 @@ _WHERE = {
     "metrics": "operate:metrics",
     "web": "web:web",
     "worker": "worker:app",
-    "signer": "signer:signer",
+    "signer": "keys:signer",
     "pods": "pods:pods",
     "regrade": "regrade:app",
     "reviews": "reviews:app",

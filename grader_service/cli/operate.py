@@ -9,8 +9,7 @@ import typer
 from rich.text import Text
 
 from grader_service import wiring
-from grader_service.cli.arguments import ANY_ID, operator
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import ANY_ID, operator, service_store
 from grader_service.cli.loading import group
 from grader_service.cli.output import console, say, table_of, when
 from grader_service.cli.preflight_text import show_answer

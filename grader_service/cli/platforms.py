@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from grader_service import wiring
-from grader_service.cli.arguments import operator
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import operator, service_store
 from grader_service.cli.loading import group
 from grader_service.cli.output import console, table_of, tell, when
 from grader_service.errors import ConfigurationError

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from checks.registry import Registry
-from grader_service.cli.grade import LabOption, SandboxChoice, SandboxOption, opened
+from grader_service.cli.grade import LabOption, SandboxOption, opened
 from grader_service.cli.output import ProgressDisplay, check_targets, console, write_text
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.cli.preflight_text import EXIT_CODES, show_preflight
@@ -19,7 +19,7 @@ from grader_service.settings import Settings
 def preflight(
     path: Annotated[Path, typer.Argument(help=PATH_HELP)],
     lab: LabOption = "dali-pipelines",
-    sandbox: SandboxOption = SandboxChoice.DOCKER,
+    sandbox: SandboxOption = "docker",
     json_file: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE|-", help="Write the preflight as JSON; - is standard output."),

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from grader_service.cli.arguments import read_input
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import read_input, service_store
 from grader_service.cli.output import console, table_of, tell
 from grader_service.errors import UsageError
 from grader_service.store.reconciling import reconcile as ask

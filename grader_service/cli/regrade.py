@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from grader_service.cli import regrade_diff
-from grader_service.cli.arguments import operator
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import operator, service_store
 from grader_service.cli.loading import group
 from grader_service.cli.output import console, say, table_of, when
 from grader_service.cli.selecting import check_outcomes, check_versions, moment, named

@@ -1,21 +1,20 @@
 """`grader regrade diff|flakes`: what a batch changes, and what varies although nothing changed."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import ValidationError
 
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import service_store
 from grader_service.cli.diff_text import show_diff, show_flakes
 from grader_service.cli.output import console, tell, write_text
 from grader_service.errors import UsageError
 from grader_service.exports.cohorts.rows import BATCH_COLUMNS, batch_rows
-from grader_service.exports.registry import CohortForm, write_table
+from grader_service.exports.registry import TableForm, write_table
 from grader_service.model.base import neutralise
-from grader_service.model.diff import Diff, Filter, Kind, Result
+from grader_service.model.diff import Filter, Kind, Result
 from grader_service.model.regrade import Batch, Change, ItemState, Progress
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.filters import rows_of
@@ -24,8 +23,6 @@ from grader_service.regrade.flakes import flakes_of
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
 
-ResultName = StrEnum("ResultName", {name.upper(): name for name in get_args(Result)})  # type: ignore[misc]
-"""The results of a diff as choices of the command line."""
 EXIT_CHANGES = 1
 EXIT_UNFINISHED = 4
 _UNFINISHED = (ItemState.WAITING, ItemState.WORKING, ItemState.NEEDS_ATTENTION, ItemState.CANCELLED)
@@ -38,8 +35,8 @@ def diff(
     learner: Annotated[str | None, typer.Option(help="Only this learner's submissions.")] = None,
     step: Annotated[str | None, typer.Option(help="Ask --from, --to and --changed of this step.")] = None,
     check: Annotated[str | None, typer.Option(help="Ask them of this check; else of the whole verdict.")] = None,
-    old: Annotated[ResultName | None, typer.Option("--from", help="Only what came out so before.")] = None,
-    new: Annotated[ResultName | None, typer.Option("--to", help="Only what comes out so now.")] = None,
+    old: Annotated[Result | None, typer.Option("--from", help="Only what came out so before.")] = None,
+    new: Annotated[Result | None, typer.Option("--to", help="Only what comes out so now.")] = None,
     code: Annotated[str | None, typer.Option(help="Only verdicts that give this code now.")] = None,
     kind: Annotated[list[Kind] | None, typer.Option(help="Only submissions of this kind; repeatable.")] = None,
     changed: Annotated[bool, typer.Option("--changed", help="Only what differs.")] = False,
@@ -59,8 +56,8 @@ def diff(
         learner=learner,
         step=step,
         check=check,
-        old=old.value if old is not None else None,
-        new=new.value if new is not None else None,
+        old=old,
+        new=new,
         code=code,
         kinds=tuple(kind or ()),
         differs=changed,
@@ -79,7 +76,8 @@ def diff(
         tell("grader: no submission of the batch fits these options")
     if as_json is not None:
         write_text(as_json, made.model_dump_json(indent=2) + "\n")
-    for target, form in ((csv, CohortForm.CSV), (parquet, CohortForm.PARQUET)):
+    tables: dict[TableForm, str | None] = {"csv": csv, "parquet": parquet}
+    for form, target in tables.items():
         if target is not None:
             rows = batch_rows(rows_of(changes(), chosen))
             tell(f"grader: {write_table(target, form, rows, BATCH_COLUMNS)} rows written")
@@ -87,7 +85,8 @@ def diff(
         write_text(report, shown.page(made))
     if "-" not in {as_json, csv, report}:
         show_diff(console(), made, limit)
-    raise typer.Exit(exit_code(made))
+    # 4 before 1: where it is not finished, changes may still come.
+    raise typer.Exit(EXIT_UNFINISHED if made.open else EXIT_CHANGES if made.changed else 0)
 
 
 def flakes(
@@ -112,11 +111,6 @@ def flakes(
         show_flakes(console(), ledger, limit)
     open_items = sum(progress.counts.get(state, 0) for state in _UNFINISHED)
     raise typer.Exit(EXIT_CHANGES if ledger.varying else EXIT_UNFINISHED if open_items else 0)
-
-
-def exit_code(made: Diff) -> int:
-    """What automation is told: 4 before 1, since changes may still come."""
-    return EXIT_UNFINISHED if made.open else EXIT_CHANGES if made.changed else 0
 
 
 def _filter(**conditions: object) -> Filter | None:

@@ -33,10 +33,7 @@ _SIGNS = {Severity.WARNING: ("!", "yellow"), Severity.NOTE: ("·", "bright_black
 def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False) -> None:
     """The root cause with what to do about it, then the steps, and what other checks say beside having passed.
 
-    Args:
-        console: to print on.
-        verdict: to show.
-        for_staff: with codes, tiers, the rates of all arms, and all that passed checks have seen.
+    For staff with codes, tiers, the rates of all arms, and all that passed checks have seen.
     """
     first = decisive(verdict)
     others = [check for check in verdict.checks if check is not first and not check.unreached]
@@ -67,10 +64,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
 def show_run(console: Console, run: RunReport, *, passed: bool = False) -> None:
     """How a run ended that did not come to its end, where, what to do, and what it printed last.
 
-    Args:
-        console: to print on.
-        run: to show.
-        passed: whether every step passed all the same.
+    `passed` says that every step passed all the same.
     """
     mark, style = ("!", "bold yellow") if passed else ("✗", "bold red")
     console.print(Text(f"{mark} {run.outcome}", style=style))

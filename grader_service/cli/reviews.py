@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from grader_service.cli.arguments import ANY_ID, operator
-from grader_service.cli.database import service_store
+from grader_service.cli.arguments import ANY_ID, operator, service_store
 from grader_service.cli.loading import group
 from grader_service.cli.output import console, say, table_of, tell, when
 from grader_service.cli.selecting import moment

@@ -1,8 +1,7 @@
 """`grader schema`: JSON Schema of what goes in and comes out."""
 
 import json
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import BaseModel
@@ -13,29 +12,20 @@ from grader_service.model.preflight import Preflight
 from grader_service.model.progress import ProgressEvent
 from grader_service.model.verdict import Verdict
 
-
-class Document(StrEnum):
-    """A document with a published schema."""
-
-    VERDICT = "verdict"
-    EVIDENCE = "evidence"
-    LAB = "lab"
-    PROGRESS = "progress"
-    PREFLIGHT = "preflight"
-
-
+Document = Literal["verdict", "evidence", "lab", "progress", "preflight"]
 MODELS: dict[Document, type[BaseModel]] = {
-    Document.VERDICT: Verdict,
-    Document.EVIDENCE: Evidence,
-    Document.LAB: LabSpec,
-    Document.PROGRESS: ProgressEvent,
-    Document.PREFLIGHT: Preflight,
+    "verdict": Verdict,
+    "evidence": Evidence,
+    "lab": LabSpec,
+    "progress": ProgressEvent,
+    "preflight": Preflight,
 }
+"""Every document with a published schema."""
 
 
 def schema_text(document: Document) -> str:
     """The schema as it is published in `docs/schema/`."""
-    mode = "validation" if document is Document.LAB else "serialization"
+    mode = "validation" if document == "lab" else "serialization"
     schema = MODELS[document].model_json_schema(by_alias=True, mode=mode)  # type: ignore[arg-type]
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from grader_service.cli.arguments import read_input
+from grader_service.cli.arguments import read_input, service_store
 from grader_service.errors import UsageError
 from grader_service.model.keys import KeyList, public_key
 from grader_service.settings import Settings
@@ -68,7 +68,6 @@ def _expected(key: str | None, file: str | None) -> KeyList:
 
 
 def _held(document: dict[str, Any]) -> bool:
-    from grader_service.cli.database import service_store
     from grader_service.store.results import verdict_document
 
     text = verdict_document(service_store(), str(document.get("verdict_id")))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from grader_service.cli.output import console
+from grader_service.cli.output import say
 from grader_service.host.garbage import look_seldom
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
@@ -38,4 +38,4 @@ def web(
     provider, proxies = oidc.configured(settings), trusted_proxies(settings.web_trusted_proxies)
     site = make_site(wiring.ready_store(settings), tokens, host, name or (), provider, wiring.operator_store(settings))
     look_seldom()  # its pages of a cohort or a batch read thousands of verdicts
-    serve(site, host, port, lambda address: console().print(address, markup=False, soft_wrap=True), proxies)
+    serve(site, host, port, say, proxies)

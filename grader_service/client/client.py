@@ -178,29 +178,24 @@ class Client:
         """
         deadline = time.monotonic() + timeout_s
         with self._heard(progress_queue, on_progress) as pass_s:
-            return self._waited(submission_id, timeout_s, deadline, pass_s)
-
-    def _waited(
-        self, submission_id: str, timeout_s: float, deadline: float, pass_s: Callable[[float], object]
-    ) -> ReceivedVerdict:
-        while True:
-            away: RedisError | None = None
-            try:
-                raw = self._results.redis.get(result_key(submission_id))
-            except AuthenticationError as error:
-                raise self._results.unreachable("refuses the client", error) from error
-            except (ConnectionError, TimeoutError) as error:
-                away, raw = error, None
-            except RedisError as error:
-                raise self._results.unreachable("did not say whether there is a verdict", error) from error
-            if isinstance(raw, bytes):
-                return self._taken(submission_id, raw)
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                if away is not None:
-                    raise self._results.unreachable(f"did not answer within {timeout_s:g} s", away) from away
-                raise TimedOut(self._no_verdict(submission_id, timeout_s))
-            pass_s(min(_LOOK_EVERY_S, left_s))
+            while True:
+                away: RedisError | None = None
+                try:
+                    raw = self._results.redis.get(result_key(submission_id))
+                except AuthenticationError as error:
+                    raise self._results.unreachable("refuses the client", error) from error
+                except (ConnectionError, TimeoutError) as error:
+                    away, raw = error, None
+                except RedisError as error:
+                    raise self._results.unreachable("did not say whether there is a verdict", error) from error
+                if isinstance(raw, bytes):
+                    return self._taken(submission_id, raw)
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    if away is not None:
+                        raise self._results.unreachable(f"did not answer within {timeout_s:g} s", away) from away
+                    raise TimedOut(self._no_verdict(submission_id, timeout_s))
+                pass_s(min(_LOOK_EVERY_S, left_s))
 
     @contextlib.contextmanager
     def _heard(

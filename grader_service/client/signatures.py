@@ -24,7 +24,9 @@ def verify(verdict: Verdict | Mapping[str, object], public_keys: Iterable[str] |
         InvalidRequest: a key is none.
     """
     known = known_keys(public_keys)
-    document = _document(verdict)
+    document = verdict.document if isinstance(verdict, ReceivedVerdict) else verdict
+    if isinstance(document, Verdict):
+        document = document.model_dump(mode="json")
     name = f"verdict {document.get('verdict_id')} on submission {document.get('submission_id')}"
     actual = signed_by(document)
     if actual is None:
@@ -55,9 +57,3 @@ def known_keys(public_keys: Iterable[str] | KeyList) -> KeyList:
         return public_keys if isinstance(public_keys, KeyList) else KeyList.of(public_keys)
     except UsageError as error:
         raise InvalidRequest(str(error)) from None
-
-
-def _document(verdict: Verdict | Mapping[str, object]) -> Mapping[str, object]:
-    if isinstance(verdict, ReceivedVerdict):
-        return verdict.document
-    return verdict.model_dump(mode="json") if isinstance(verdict, Verdict) else verdict

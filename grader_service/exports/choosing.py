@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from grader_service.exports.reading import Found, Refused
 from grader_service.model.verdict import Mode, Status, Verdict
+from grader_service.report.formats import utc
 
 _MOST_NAME = 200
 
@@ -70,6 +71,5 @@ def file_names(submission_ids: Sequence[str], suffix: str) -> dict[str, str]:
 
 
 def _rank(verdict: Verdict) -> tuple[bool, bool, datetime, str]:
-    made = verdict.created_at
-    zoned = made.replace(tzinfo=UTC) if made.tzinfo is None else made
-    return verdict.mode is Mode.OFFICIAL, verdict.status is not Status.ERROR, zoned, verdict.verdict_id
+    made = utc(verdict.created_at)
+    return verdict.mode is Mode.OFFICIAL, verdict.status is not Status.ERROR, made, verdict.verdict_id

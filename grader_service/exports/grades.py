@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC
 
 from grader_service.exports.text import plain
 from grader_service.model.base import Frozen
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
 from grader_service.report.changes import NOT_REACHED
-from grader_service.report.formats import points
+from grader_service.report.formats import points, utc
 from grader_service.report.words import STATUS_MEANING, STOPPED_AND_PASSED, title
 
 _DECIDED = frozenset({Outcome.PASSED, Outcome.FAILED})
@@ -122,9 +121,7 @@ def seconds(verdict: Verdict) -> float | None:
 
 def moment(verdict: Verdict) -> str:
     """When the verdict was made: UTC, RFC 3339; a time without a zone is taken to be UTC already."""
-    made = verdict.created_at
-    zoned = made.replace(tzinfo=UTC) if made.tzinfo is None else made.astimezone(UTC)
-    return zoned.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return utc(verdict.created_at).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def trace(verdict: Verdict) -> Trace:

@@ -1,4 +1,4 @@
-"""Gradescope's `results.json`: its published fields as strict models, and a verdict written in them.
+"""Gradescope's `results.json`: those of its published fields that we write, as strict models, and a verdict in them.
 
 Fields are those of "Autograder Specifications", section "Output format", of Gradescope's autograder documentation.
 A document either has a score at the top or tests. A test without a score is an informational one, with or without a
@@ -18,8 +18,8 @@ from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
 from grader_service.report.once import told_once
 
-Format = Literal["text", "html", "simple_format", "md", "ansi"]
-Visibility = Literal["hidden", "after_due_date", "after_published", "visible"]
+Format = Literal["text", "html"]
+Visibility = Literal["hidden", "visible"]
 _MOST_TEXT = 8192
 _STATUS: Mapping[Outcome, Literal["passed", "failed"]] = {Outcome.PASSED: "passed", Outcome.FAILED: "failed"}
 """The two that Gradescope knows; a test that was not decided has none."""
@@ -32,21 +32,10 @@ class GradescopeTest(Frozen):
     max_score: float | None = None
     status: Literal["passed", "failed"] | None = None
     name: str | None = None
-    name_format: Format | None = None
     number: str | None = None
     output: str | None = None
-    output_format: Format | None = None
     tags: tuple[str, ...] | None = None
-    visibility: Visibility | None = None
     extra_data: dict[str, str] | None = None
-
-
-class LeaderboardEntry(Frozen):
-    """One entry of `leaderboard`."""
-
-    name: str
-    value: float | str
-    order: Literal["asc", "desc"] | None = None
 
 
 class GradescopeResults(Frozen):
@@ -64,7 +53,6 @@ class GradescopeResults(Frozen):
     stdout_visibility: Visibility | None = None
     extra_data: Trace | None = None
     tests: tuple[GradescopeTest, ...] | None = None
-    leaderboard: tuple[LeaderboardEntry, ...] | None = None
 
     @model_validator(mode="after")
     def _has_score_or_tests(self) -> Self:

@@ -12,24 +12,10 @@ from grader_service.exports.parts import Piece, as_text, cut, of_check, of_run
 from grader_service.exports.text import one_line, plain
 from grader_service.model.feedback import MAX_SENTENCE, Feedback
 from grader_service.model.run_report import RunReport
-from grader_service.model.verdict import Outcome, Status, Verdict
+from grader_service.model.verdict import Status, Verdict
 
-_OF_OUTCOME = {
-    Outcome.PASSED: None,
-    Outcome.FAILED: "failure",
-    Outcome.INCONCLUSIVE: "skipped",
-    Outcome.UNVERIFIED: "skipped",
-    Outcome.SKIPPED: "skipped",
-    Outcome.ERROR: "error",
-}
-_OF_STATUS = {
-    Status.PASSED: None,
-    Status.FAILED: "failure",
-    Status.INCONCLUSIVE: "skipped",
-    Status.UNVERIFIED: "skipped",
-    Status.REJECTED: "failure",
-    Status.ERROR: "error",
-}
+_KINDS = {"passed": None, "failed": "failure", "rejected": "failure", "error": "error"}
+"""By outcome or status; every other one was not decided, and is `skipped`."""
 _NOT_OF_THE_LEARNER = ("message.", "queue.", "artifact.", "submission.conflict", "submission.cancelled")
 """Codes of rejections that are the platform's or the staff's matter."""
 _MOST_MESSAGE = MAX_SENTENCE
@@ -57,7 +43,7 @@ def _suite(root: Element, verdict: Verdict) -> Element:
     if run is not None:
         kinds.append(_run_case(suite, verdict, _unused(names, "run"), run))
     for check in shown(verdict):
-        kind = _OF_OUTCOME[check.outcome]
+        kind = _KINDS.get(check.outcome.value, "skipped")
         _case(suite, verdict, _unused(names, f"{check.step}/{check.id}"), kind, check.code, of_check(check.told))
         kinds.append(kind)
     overall = _overall(verdict)
@@ -89,7 +75,7 @@ def _run_case(suite: Element, verdict: Verdict, name: str, run: RunReport) -> st
 def _overall(verdict: Verdict) -> str | None:
     if verdict.status is Status.REJECTED and verdict.code.startswith(_NOT_OF_THE_LEARNER):
         return "error"
-    return _OF_STATUS[verdict.status]
+    return _KINDS.get(verdict.status.value, "skipped")
 
 
 def _properties(verdict: Verdict) -> dict[str, str]:

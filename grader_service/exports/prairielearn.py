@@ -1,4 +1,4 @@
-"""PrairieLearn's `results.json`: its published fields as strict models, and a verdict written in them.
+"""PrairieLearn's `results.json`: those of its published fields that we write, as strict models, and a verdict in them.
 
 Fields are those of "External Grading", section "Grading results", and of the element `pl-external-grader-results`.
 A result that is not gradable gives and takes no points and costs no attempt, which is what PrairieLearn has for
@@ -21,13 +21,6 @@ MOST_BYTES = 1_000_000
 _TEXT_LENGTHS = (8192, 2048, 512, 128)
 
 
-class Image(Frozen):
-    """One entry of `images`."""
-
-    url: str
-    label: str | None = None
-
-
 class PrairieLearnTest(Frozen):
     """One entry of `tests`."""
 
@@ -36,8 +29,6 @@ class PrairieLearnTest(Frozen):
     points: float | None = None
     max_points: Annotated[float, Field(ge=0)] | None = None
     message: str | None = None
-    output: str | None = None
-    images: tuple[Image | str, ...] | None = None
 
 
 class PrairieLearnResults(Frozen):
@@ -48,7 +39,6 @@ class PrairieLearnResults(Frozen):
     format_errors: str | tuple[str, ...] | None = None
     message: str | None = None
     output: str | None = None
-    images: tuple[Image | str, ...] | None = None
     tests: tuple[PrairieLearnTest, ...] | None = None
     grader: Trace | None = None
     """Ours: any further key is allowed and kept."""
@@ -87,12 +77,14 @@ def _results(verdict: Verdict, checks: tuple[CheckVerdict, ...], most: int) -> P
         lines = (*lines, f"The {len(shown(verdict))} checks are too many to be shown here.")
     page = told_once(verdict, checks)
     tests = tuple(_test(check, page[check.step, check.id], grade, most) for check in checks) or None
-    if grade is None:
-        return PrairieLearnResults(
-            gradable=False, format_errors=lines, output=output, tests=tests, grader=trace(verdict)
-        )
     return PrairieLearnResults(
-        score=grade.share, message="\n".join(lines), output=output, tests=tests, grader=trace(verdict)
+        gradable=grade is not None,
+        score=None if grade is None else grade.share,
+        format_errors=lines if grade is None else None,
+        message=None if grade is None else "\n".join(lines),
+        output=output,
+        tests=tests,
+        grader=trace(verdict),
     )
 
 

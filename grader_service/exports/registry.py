@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import IO
+from typing import IO, Literal
 
 from pydantic import BaseModel
 
@@ -15,24 +14,9 @@ from grader_service.exports.junit import junit
 from grader_service.exports.prairielearn import prairielearn
 from grader_service.model.verdict import Verdict
 
-
-class VerdictForm(StrEnum):
-    """What verdicts are written as, for other platforms."""
-
-    GRADESCOPE = "gradescope"
-    PRAIRIELEARN = "prairielearn"
-    JUNIT = "junit"
-
-
-class CohortForm(StrEnum):
-    """What a cohort is written as: a table, or documents for another platform."""
-
-    CSV = "csv"
-    JSON = "json"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    GRADESCOPE = "gradescope"
-    """A zip with a `results.json` for each submission, and a manifest; see `bundle`."""
+VerdictForm = Literal["gradescope", "prairielearn", "junit"]
+TableForm = Literal["csv", "json", "jsonl", "parquet"]
+CohortForm = Literal[TableForm, "gradescope"]
 
 
 @dataclass(frozen=True)
@@ -62,26 +46,20 @@ def _json(document: BaseModel) -> str:
 
 
 VERDICTS: Mapping[VerdictForm, VerdictFormat] = {
-    VerdictForm.GRADESCOPE: VerdictFormat(lambda verdicts: _json(gradescope(verdicts[0])), ".json"),
-    VerdictForm.PRAIRIELEARN: VerdictFormat(lambda verdicts: _json(prairielearn(verdicts[0])), ".json"),
-    VerdictForm.JUNIT: VerdictFormat(junit, ".xml", takes_several=True),
+    "gradescope": VerdictFormat(lambda verdicts: _json(gradescope(verdicts[0])), ".json"),
+    "prairielearn": VerdictFormat(lambda verdicts: _json(prairielearn(verdicts[0])), ".json"),
+    "junit": VerdictFormat(junit, ".xml", takes_several=True),
 }
-TABLES: Mapping[CohortForm, TableFormat] = {
-    CohortForm.CSV: TableFormat(table.write_csv),
-    CohortForm.JSON: TableFormat(table.write_json),
-    CohortForm.JSONL: TableFormat(table.write_json_lines),
-    CohortForm.PARQUET: TableFormat(parquet.write, parquet.require),
+TABLES: Mapping[TableForm, TableFormat] = {
+    "csv": TableFormat(table.write_csv),
+    "json": TableFormat(table.write_json),
+    "jsonl": TableFormat(table.write_json_lines),
+    "parquet": TableFormat(parquet.write, parquet.require),
 }
 
 
-def write_table(target: str, form: CohortForm, rows: Iterable[Row], columns: Columns) -> int:
-    """Writes all rows; returns how many.
-
-    Args:
-        target: a file, or `-` for standard output.
-        form: one of `TABLES`.
-        rows: read once.
-        columns: those that every row has.
+def write_table(target: str, form: TableForm, rows: Iterable[Row], columns: Columns) -> int:
+    """Writes all rows, which are read once, to a file, or to standard output for `-`; returns how many.
 
     Raises:
         UsageError: the file cannot be written, or not in this format.

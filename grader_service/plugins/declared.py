@@ -29,11 +29,7 @@ class Declared:
         return ", ".join(map(origin, self.of(name)))
 
     def only(self, kind: str, name: str) -> EntryPoint:
-        """The one entry point of this name.
-
-        Args:
-            kind: what it is called in messages, such as `check`.
-            name: to look up.
+        """The one entry point of this name; messages call it a `kind`, such as `check`.
 
         Raises:
             ConfigurationError: it is not installed, or installed twice.

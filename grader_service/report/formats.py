@@ -28,7 +28,9 @@ def tidy(text: object) -> object:
 
 def points(score: float | None) -> str:
     """A score; `no score` where there is none, never 0."""
-    return "no score" if score is None else _trimmed(score)
+    if score is None:
+        return "no score"
+    return f"{score:.2f}".rstrip("0").rstrip(".") if score < _TIDY else f"{score:.6g}"
 
 
 def ratio(value: float, beside: float | None = None, decimals: int = 2) -> str:
@@ -89,10 +91,22 @@ def mebibytes(value: float | None) -> str:
     return ABSENT if value is None else f"{value:,.0f} MiB"
 
 
+def utc(value: datetime) -> datetime:
+    """The same time in UTC; one without a zone is taken to be UTC already."""
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def utc_of(seconds: float | None) -> datetime | None:
+    """Seconds since 1970 as a time in UTC; None for none, and for those that no calendar has."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
 def moment(value: datetime) -> str:
     """A time in UTC; one without a zone is taken to be UTC already."""
-    zoned = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return zoned.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return utc(value).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def spans(text: str) -> list[tuple[bool, str]]:
@@ -123,21 +137,20 @@ def details_json(details: Mapping[str, object], budget: int) -> str:
     return f"{text[:keep]}\n… {len(text) - keep} more characters stand in the verdict itself"
 
 
-def _trimmed(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if value < _TIDY else f"{value:.6g}"
-
-
-def _shown(value: object) -> str:
+def scalar(value: object) -> str:
+    """One value of JSON; what is no text, number, truth value or null stays JSON."""
     if value is None:
         return ABSENT
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
+    return str(value) if isinstance(value, str | int) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _shown(value: object) -> str:
     if isinstance(value, list | tuple) and not any(isinstance(item, list | tuple | dict) for item in value):
         text = ", ".join(_shown(item) for item in value)
-    elif isinstance(value, str | int):
-        text = str(value)
     else:
-        text = json.dumps(value, ensure_ascii=False, default=str)
+        text = scalar(value)
     return text if len(text) <= _FACT_LENGTH else f"{text[: _FACT_LENGTH - 1]}…"

@@ -11,7 +11,6 @@ from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdic
 from grader_service.report import deciding, delivered, formats, words
 from grader_service.report.audience import Audience
 from grader_service.report.changes import NOT_REACHED, Attempt, reached, since
-from grader_service.report.drawing import stacked
 from grader_service.report.once import decisive, told_once
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
@@ -30,21 +29,12 @@ class Section:
     step: StepVerdict | None
     """Null when a check names a step that the verdict does not list."""
     checks: tuple[CheckVerdict, ...]
-
-    @property
-    def reached(self) -> bool:
-        """Whether the run got far enough for any of its checks to look."""
-        return reached(self.checks)
+    reached: bool
+    """Whether the run got far enough for any of its checks to look."""
 
 
 def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attempt: Attempt | None = None) -> str:
-    """The page; the same text whenever the same verdict is rendered.
-
-    Args:
-        verdict: to show.
-        audience: who reads it.
-        attempt: which one it is, and what came of the one before, where that is known.
-    """
+    """The page; the same text whenever the same verdict is rendered."""
     seen = shown(verdict)
     return (
         _environment()
@@ -72,7 +62,6 @@ def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attem
 def _environment() -> Environment:
     environment = environment_of("grader_service.report")
     environment.globals |= {
-        "marks": words.MARKS,
         "not_reached": NOT_REACHED,
         "stopped_and_passed": words.STOPPED_AND_PASSED,
         "status_meaning": words.STATUS_MEANING,
@@ -89,24 +78,16 @@ def _environment() -> Environment:
         "problem": delivered.problem,
         "refusals": delivered.refusals,
         "rule": deciding.rule,
-        "stacked": stacked,
         "details_json": formats.details_json,
     }
     environment.filters |= {
         "busy": formats.busy,
         "claim": formats.claim,
         "claim_ratio": formats.claim_ratio,
-        "facts": formats.facts,
         "loader": words.loader,
         "mebibytes": formats.mebibytes,
         "moment": formats.moment,
-        "points": formats.points,
         "percent": formats.percent,
-        "rate": formats.rate,
-        "ratio": formats.ratio,
-        "seconds": formats.seconds,
-        "spans": formats.spans,
-        "words": words.title,
     }
     return environment
 
@@ -125,15 +106,12 @@ def _sections(verdict: Verdict) -> list[Section]:
     steps: dict[str, StepVerdict | None] = {step.id: step for step in verdict.steps}
     for check in verdict.checks:
         steps.setdefault(check.step, None)
-    return [
-        Section(
-            anchor=f"step-{number}",
-            name=(step.title if step is not None else None) or words.title(step_id),
-            step=step,
-            checks=tuple(check for check in verdict.checks if check.step == step_id),
-        )
-        for number, (step_id, step) in enumerate(steps.items(), start=1)
-    ]
+    sections = []
+    for number, (step_id, step) in enumerate(steps.items(), start=1):
+        checks = tuple(check for check in verdict.checks if check.step == step_id)
+        name = (step.title if step is not None else None) or words.title(step_id)
+        sections.append(Section(f"step-{number}", name, step, checks, reached(checks)))
+    return sections
 
 
 def _plots(seen: Shown | None) -> dict[str, object]:

@@ -7,11 +7,7 @@ from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
 
 
 def told_once(verdict: Verdict, checks: Iterable[CheckVerdict]) -> dict[tuple[str, str], Feedback]:
-    """What each check says that neither the run nor a check before it has said.
-
-    Args:
-        verdict: whose run is told at the top of the page.
-        checks: its checks in the order of the page.
+    """What each check says that neither the run, at the top of the page, nor a check before it has said.
 
     Returns:
         (step, check id) to its feedback. One that says what another check said points to that one.

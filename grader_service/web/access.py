@@ -106,11 +106,7 @@ class _Session:
 
 
 class Sessions:
-    """Who is signed in, until the process ends, an hour without a request, or ten hours.
-
-    Args:
-        clock: seconds that only grow.
-    """
+    """Who is signed in, until the process ends, an hour without a request, or ten hours."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -153,11 +149,7 @@ class Sessions:
 
 
 class Patience:
-    """Counts failed sign-ins by address: after 5 within a minute, it has to wait.
-
-    Args:
-        clock: seconds that only grow.
-    """
+    """Counts failed sign-ins by address: after 5 within a minute, it has to wait."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

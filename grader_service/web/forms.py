@@ -39,9 +39,6 @@ def parse(body: bytes) -> Fields:
     """
     text = body.decode("utf-8", "replace")
     found = parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="replace")
-    return Fields({neutralise(name): [_clean(value) for value in values] for name, values in found.items()})
-
-
-def _clean(value: str) -> str:
     # Browsers send line ends of text areas as CR LF.
-    return neutralise(value.replace("\r\n", "\n"))
+    clean = {neutralise(name): [neutralise(one.replace("\r\n", "\n")) for one in of] for name, of in found.items()}
+    return Fields(clean)

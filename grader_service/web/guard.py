@@ -39,10 +39,6 @@ HEADERS = {
 }
 
 
-class _TooLarge(Exception):
-    """The body has more bytes than any form of ours."""
-
-
 class Guard:
     """ASGI middleware in front of all pages."""
 
@@ -130,23 +126,23 @@ class Guard:
             return failure(request, 415, f"Forms come as {FORM_TYPE}.")
         try:
             fields = parse(await asyncio.wait_for(_body(request), _BODY_S))
-        except (_TooLarge, ValueError):
+        except ValueError:
             return failure(request, 413, f"A form here has at most {MOST_BYTES // 1024} KiB and a few hundred fields.")
         except TimeoutError:
             return failure(request, 400, "The form did not arrive.")
         signing = request.url.path in _SIGNING
         if not signing and not visitor.operates:
-            return failure(request, 403, self._who_acts())
+            if self._site.tokens.operator is None and self._site.provider is None:
+                text = (
+                    "No operator token is set, so that nothing can be changed here; see GRADER_WEB_OPERATOR_TOKEN_FILE."
+                )
+                return failure(request, 403, text)
+            return failure(request, 403, OPERATORS_ONLY)
         expected = self._site.sessions.csrf(cookie)
         if not cookie or not hmac.compare_digest(expected.encode(), fields.one("csrf").encode()):
             return failure(request, 403, "This form is from another session. Open the page again and repeat it.")
         request.scope[FIELDS] = fields
         return None
-
-    def _who_acts(self) -> str:
-        if self._site.tokens.operator is None and self._site.provider is None:
-            return "No operator token is set, so that nothing can be changed here; see GRADER_WEB_OPERATOR_TOKEN_FILE."
-        return OPERATORS_ONLY
 
     def _asked_to_sign_in(self, request: Request) -> Response:
         if request.url.path.startswith("/api/"):
@@ -176,10 +172,10 @@ def _same_origin(request: Request) -> bool:
 async def _body(request: Request) -> bytes:
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > MOST_BYTES:
-        raise _TooLarge
+        raise ValueError("the body has more bytes than any form of ours, or does not say how many")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BYTES:
-            raise _TooLarge
+            raise ValueError("the body has more bytes than any form of ours")
     return bytes(body)

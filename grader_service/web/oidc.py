@@ -68,11 +68,7 @@ class _App(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc] # Authlib h
 
 
 class Provider:
-    """Sends visitors to an OpenID provider, and says who they are when they come back.
-
-    Args:
-        clock: seconds since 1970.
-    """
+    """Sends visitors to an OpenID provider, and says who they are when they come back."""
 
     def __init__(self, client: Client, rules: Rules, clock: Callable[[], float] = time.time) -> None:
         self.issuer = client.issuer
@@ -90,9 +86,7 @@ class Provider:
     def begin(self, redirect_uri: str, target: str) -> tuple[str, str]:
         """The address at the provider that a visitor is sent to, and what the browser's cookie has to hold meanwhile.
 
-        Args:
-            redirect_uri: where the provider sends the visitor back to.
-            target: where the visitor goes in the end.
+        The provider sends the visitor back to `redirect_uri`; in the end they go to `target`.
 
         Raises:
             SignInFailed: the provider does not answer.
@@ -104,16 +98,16 @@ class Provider:
         return str(sent["url"]), sealed.decode()
 
     def resume(self, sealed: str, said: Mapping[str, str]) -> PendingSignIn:
-        """The sign-in with which a browser comes back.
-
-        Args:
-            sealed: what its cookie holds.
-            said: the parameters of the address that the provider sent it to.
+        """The sign-in with which a browser comes back, by its cookie and the parameters of the address.
 
         Raises:
             SignInFailed: it began none here, or another one.
         """
-        pending = self._opened(sealed)
+        try:
+            text = self._seal.decrypt_at_time(sealed.encode(), PENDING_S, int(self._clock()))
+            pending = PendingSignIn(**json.loads(text))
+        except InvalidToken:
+            pending = None
         if pending is None or not hmac.compare_digest(pending.state.encode(), said.get("state", "").encode()):
             raise SignInFailed(
                 400,
@@ -126,10 +120,6 @@ class Provider:
 
     def person(self, pending: PendingSignIn, said: Mapping[str, str]) -> Person:
         """Who came back.
-
-        Args:
-            pending: the sign-in.
-            said: as for `resume`.
 
         Raises:
             SignInFailed: the provider does not say who it is, in a way that can be trusted, or they have no role here.
@@ -152,13 +142,6 @@ class Provider:
             if claims is None:
                 raise ValueError("the token endpoint sent no ID token; GRADER_WEB_OIDC_SCOPES needs `openid`")
             return self._rules.person(claims)
-
-    def _opened(self, sealed: str) -> PendingSignIn | None:
-        try:
-            text = self._seal.decrypt_at_time(sealed.encode(), PENDING_S, int(self._clock()))
-        except InvalidToken:
-            return None
-        return PendingSignIn(**json.loads(text))
 
     def _app(self) -> Any:
         young = 0 <= self._clock() - self._made_at < _STALE_S  # not negative: clocks are set back

@@ -1,11 +1,12 @@
 """What only the pages ask of the store; every answer is bounded, and a list goes on after the last row of a page."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from grader_service.model.regrade import ItemState
 from grader_service.model.run_report import RunReport
@@ -14,8 +15,10 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.ids import begins, may_begin
 from grader_service.store.regrade_tables import RegradeItemRow
-from grader_service.store.tables import EventRow, RunRow, RunState, SubmissionRow, VerdictRow
+from grader_service.store.results import verdict_document
+from grader_service.store.tables import EventRow, RunRow, SubmissionRow, VerdictRow
 
+Line = TypeVar("Line")
 PAGE = 50
 _MOST_CHOICES = 200
 UNGRADED = "ungraded"
@@ -101,15 +104,7 @@ class EventLine:
     submission_id: str | None
     run_id: str | None
     batch_id: str | None
-    detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What stands in the lists of a filter."""
-
-    cohorts: tuple[str, ...]
-    labs: tuple[str, ...]
+    detail: Mapping[str, Any]
 
 
 def submissions(
@@ -117,19 +112,7 @@ def submissions(
 ) -> list[SubmissionLine]:
     """Those that were received last first, at most `size + 1`: one more than fits says that there are more."""
     statement = (
-        select(
-            SubmissionRow.submission_id,
-            SubmissionRow.learner,
-            SubmissionRow.cohort,
-            SubmissionRow.lab,
-            SubmissionRow.received_at,
-            VerdictRow.verdict_id,
-            VerdictRow.status,
-            VerdictRow.mode,
-            VerdictRow.code,
-            VerdictRow.score,
-            VerdictRow.max_score,
-        )
+        select(*_columns(SubmissionLine, SubmissionRow, VerdictRow))
         .join(
             VerdictRow, and_(VerdictRow.submission_id == SubmissionRow.submission_id, VerdictRow.current), isouter=True
         )
@@ -181,29 +164,26 @@ def _conditions(chosen: SubmissionFilter) -> list[ColumnElement[bool]]:
     return found
 
 
-def choices(store: Store) -> Choices:
-    """Cohorts and labs that there are, at most 200 of each."""
-    found: list[tuple[str, ...]] = []
+def choices(store: Store) -> Mapping[str, Sequence[str]]:
+    """What stands in the lists of a filter: `cohorts` and `labs` that there are, at most 200 of each."""
+    found = {}
     with store.transaction() as connection:
-        for column in (SubmissionRow.cohort, SubmissionRow.lab):
+        for name, column in (("cohorts", SubmissionRow.cohort), ("labs", SubmissionRow.lab)):
             names = select(column).where(column.is_not(None)).distinct().order_by(column).limit(_MOST_CHOICES)
-            found.append(tuple(str(name) for name in connection.execute(names).scalars()))
-    return Choices(*found)
+            found[name] = tuple(str(value) for value in connection.execute(names).scalars())
+    return found
 
 
 def verdicts_of(store: Store, submission_id: str) -> list[VerdictLine]:
     """Every verdict of a submission, newest first, at most 100; those of batches that were not applied too."""
-    statement = _verdicts().where(VerdictRow.submission_id == submission_id)
-    with store.transaction() as connection:
-        rows = connection.execute(statement.order_by(VerdictRow.created_at.desc()).limit(100)).mappings().all()
-    return [VerdictLine(**row) for row in rows]
+    statement = select(*_columns(VerdictLine, VerdictRow)).where(VerdictRow.submission_id == submission_id)
+    return _read(store, VerdictLine, statement.order_by(VerdictRow.created_at.desc()).limit(100))
 
 
 def verdict_line(store: Store, verdict_id: str) -> VerdictLine | None:
     """One verdict without its document; None when there is none."""
-    with store.transaction() as connection:
-        row = connection.execute(_verdicts().where(VerdictRow.verdict_id == verdict_id)).mappings().one_or_none()
-    return None if row is None else VerdictLine(**row)
+    statement = select(*_columns(VerdictLine, VerdictRow)).where(VerdictRow.verdict_id == verdict_id)
+    return next(iter(_read(store, VerdictLine, statement)), None)
 
 
 def in_force_since(store: Store, line: VerdictLine) -> float:
@@ -216,13 +196,6 @@ def in_force_since(store: Store, line: VerdictLine) -> float:
     return max(line.created_at, exchanged or 0.0)
 
 
-def verdict_document(store: Store, verdict_id: str) -> str | None:
-    """The signed document of a verdict; None when there is none."""
-    statement = select(VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)
-    with store.transaction() as connection:
-        return connection.execute(statement).scalar_one_or_none()
-
-
 def run_told(store: Store, verdict_id: str) -> RunReport | None:
     """How the run behind a verdict ended; None where the verdict does not say it, or was written by another version."""
     document = verdict_document(store, verdict_id)
@@ -232,35 +205,20 @@ def run_told(store: Store, verdict_id: str) -> RunReport | None:
         return None
 
 
-def _verdicts() -> Any:
-    return select(
-        VerdictRow.verdict_id,
-        VerdictRow.submission_id,
-        VerdictRow.run_id,
-        VerdictRow.status,
-        VerdictRow.mode,
-        VerdictRow.code,
-        VerdictRow.score,
-        VerdictRow.max_score,
-        VerdictRow.current,
-        VerdictRow.supersedes,
-        VerdictRow.batch_id,
-        VerdictRow.created_at,
-    )
+def _read(store: Store, line: type[Line], statement: Select[Any]) -> list[Line]:
+    with store.transaction() as connection:
+        return [line(**row) for row in connection.execute(statement).mappings()]
+
+
+def _columns(line: type, *tables: type) -> list[InstrumentedAttribute[Any]]:
+    """The columns that a line is made of, each of the first table that has it; a field with a default is no column."""
+    names = [field.name for field in fields(line) if field.default is MISSING]
+    return [next(getattr(table, name) for table in tables if hasattr(table, name)) for name in names]
 
 
 def events(store: Store, chosen: EventFilter, before: int | None = None, size: int = PAGE) -> list[EventLine]:
     """The newest first, at most `size + 1`: one more than fits says that there are more."""
-    statement = select(
-        EventRow.id,
-        EventRow.at,
-        EventRow.kind,
-        EventRow.actor,
-        EventRow.submission_id,
-        EventRow.run_id,
-        EventRow.batch_id,
-        EventRow.detail,
-    )
+    statement = select(*_columns(EventLine, EventRow))
     if chosen.kind:
         statement = statement.where(EventRow.kind == chosen.kind)
     if chosen.actor:
@@ -271,9 +229,7 @@ def events(store: Store, chosen: EventFilter, before: int | None = None, size: i
         statement = statement.where(EventRow.batch_id == chosen.batch)
     if before is not None:
         statement = statement.where(EventRow.id < before)
-    with store.transaction() as connection:
-        rows = connection.execute(statement.order_by(EventRow.id.desc()).limit(size + 1)).mappings().all()
-    return [EventLine(**row) for row in rows]
+    return _read(store, EventLine, statement.order_by(EventRow.id.desc()).limit(size + 1))
 
 
 def has_events(store: Store, submission_id: str) -> bool:
@@ -311,7 +267,3 @@ def item_counts(store: Store, batch_ids: Collection[str]) -> Mapping[str, Mappin
         for row in connection.execute(statement):
             found.setdefault(row.batch_id, {})[ItemState(row.state)] = int(row.n)
     return found
-
-
-WAITING_STATES = (RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)
-WORKING_STATES = (RunState.RUNNING.value, RunState.JUDGING.value)

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
 from urllib.parse import quote, urlencode
@@ -14,8 +13,7 @@ from starlette.responses import HTMLResponse
 
 from grader_service.errors import StoreUnavailable
 from grader_service.model.base import neutralise
-from grader_service.report import formats, words
-from grader_service.report.drawing import stacked
+from grader_service.report import formats
 from grader_service.report.templating import environment_of
 from grader_service.store import reviews
 from grader_service.web.access import Role, Source, Visitor
@@ -81,7 +79,7 @@ def _may_sign_in(request: Request, visitor: Visitor) -> bool:
 def environment() -> Environment:
     """The templates with their filters."""
     made = environment_of("grader_service.web")
-    made.globals |= {"marks": words.MARKS, "static": _static, "link": link, "stacked": stacked}
+    made.globals |= {"static": lambda name: f"/static/{static_digest(name)}/{name}", "link": link}
     made.filters |= {
         "ago": ago,
         "count": count,
@@ -89,16 +87,9 @@ def environment() -> Environment:
         "duration": duration,
         "instant": instant,
         "iso": iso,
-        "points": formats.points,
         "pathquote": path_part,
-        "spans": formats.spans,
-        "title_words": words.title,
     }
     return made
-
-
-def _static(name: str) -> str:
-    return f"/static/{static_digest(name)}/{name}"
 
 
 def link(path: str, **query: object) -> str:
@@ -119,23 +110,14 @@ def path_part(value: object) -> str:
 
 def instant(seconds: float | None) -> str:
     """A time in UTC, to the second; a dash where there is none or it is out of any calendar."""
-    moment = _moment(seconds)
+    moment = formats.utc_of(seconds)
     return formats.ABSENT if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def iso(seconds: float | None) -> str:
     """The same for machines."""
-    moment = _moment(seconds)
+    moment = formats.utc_of(seconds)
     return "" if moment is None else moment.isoformat(timespec="seconds")
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    if seconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def duration(seconds: float | None) -> str:

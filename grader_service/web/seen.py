@@ -1,11 +1,11 @@
 """What a check saw, arranged for the person who decides: texts with what the check says of each, and the rest; pure."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader_service.report import formats, words
+from grader_service.report import words
+from grader_service.report.formats import scalar
 from grader_service.store.reviews import CaseView
 
 _DEEPEST = 5
@@ -101,12 +101,12 @@ def shown(value: object, depth: int = 0) -> Shown:
         left_out = len(value) - len(first)
         if _all(first, Mapping):
             columns = list(dict.fromkeys(str(name) for row in first for name in row))
-            rows = [[_text(row[name]) if name in row else "" for name in columns] for row in first]
+            rows = [[scalar(row[name]) if name in row else "" for name in columns] for row in first]
             return Shown(columns=columns, rows=rows, left_out=left_out)
         if _all(first, (int, float, bool, type(None))):
-            return Shown(text=", ".join(map(_text, first)), left_out=left_out)
+            return Shown(text=", ".join(map(scalar, first)), left_out=left_out)
         return Shown(entries=[shown(one, depth + 1) for one in first], left_out=left_out)
-    return Shown(text=_text(value))
+    return Shown(text=scalar(value))
 
 
 def _items(texts: Sequence[str], said: object, view: CaseView, codes: Mapping[str, str]) -> list[Item]:
@@ -130,13 +130,3 @@ def _opinion(said: Mapping[str, Any]) -> Opinion:
 
 def _all(value: object, kinds: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, kinds) for one in value)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return formats.ABSENT
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value) if isinstance(value, str | int) else json.dumps(value, ensure_ascii=False, default=str)

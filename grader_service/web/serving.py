@@ -78,22 +78,14 @@ def listen(host: str, port: int) -> socket.socket:
         ConfigurationError: the address cannot be listened on.
     """
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        made = socket.socket(family, kind, protocol)
-        try:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(where)
-            made.listen(128)
-        except OSError:
-            made.close()
-            raise
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, where = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(where, family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen on {host} port {port}: {error}; choose with GRADER_WEB_HOST and GRADER_WEB_PORT"
         ) from error
-    return made
 
 
 def make_server(app: Starlette, proxies: Sequence[str] = ()) -> uvicorn.Server:

@@ -58,20 +58,18 @@ class Remembered:
                 return cast("T", found[1])
             began = time.monotonic()
             made = make()
-            self._keep(key, made, time.monotonic() - began)
+            now = time.monotonic()
+            with self._lock:
+                self._kept[key] = (now + self._keep_s + self._costs * (now - began), made)
+                self._kept.move_to_end(key)
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
             return made
 
     def _recent(self, key: Hashable) -> tuple[float, object] | None:
         with self._lock:
             found = self._kept.get(key)
         return found if found is not None and time.monotonic() < found[0] else None
-
-    def _keep(self, key: Hashable, made: object, took_s: float) -> None:
-        with self._lock:
-            self._kept[key] = (time.monotonic() + self._keep_s + self._costs * took_s, made)
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
 
     @contextmanager
     def _turn(self, key: Hashable) -> Iterator[None]:

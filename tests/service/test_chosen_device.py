@@ -88,7 +88,7 @@ def test_one_that_shares_memory_is_refused(host, card, tmp_path):
     host.cards = [card]
     with ExitStack() as stack:
         settings = Settings(state_dir=tmp_path, lock_dir=tmp_path)
-        device, gpu = grade.taken_device(stack, grade.DeviceChoice.CUDA, settings)
+        device, gpu = grade.taken_device(stack, "cuda", settings)
         assert (device, gpu.uuid) == ("cuda", "MIG-b")
 
 
@@ -100,14 +100,14 @@ def test_grade_takes_a_gpu_that_no_worker_holds(host, tmp_path):
     settings = Settings(state_dir=tmp_path, lock_dir=tmp_path / "locks")
     first, *others = find_gpus(host)
     with wiring.held(settings, first), ExitStack() as stack:
-        _, gpu = grade.taken_device(stack, grade.DeviceChoice.AUTO, settings)
+        _, gpu = grade.taken_device(stack, "auto", settings)
         assert gpu.uuid != first.uuid
         (last,) = (other for other in others if other.uuid != gpu.uuid)
         with (
             wiring.held(settings, last),
             pytest.raises(ConfigurationError, match="another grader of this host holds MIG-b"),
         ):
-            grade.taken_device(stack, grade.DeviceChoice.AUTO, settings)
+            grade.taken_device(stack, "auto", settings)
 
 
 def test_its_name_for_engines(host):

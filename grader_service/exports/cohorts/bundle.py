@@ -7,7 +7,6 @@ grade has no document; the manifest says why.
 import csv
 import hashlib
 import io
-import itertools
 import re
 import tempfile
 import zipfile
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader_service.exports.choosing import held_back
-from grader_service.exports.cohorts.cells import Cell, csv_cell
+from grader_service.exports.cohorts.cells import Cell, chunks, csv_cell
 from grader_service.exports.cohorts.targets import writing
 from grader_service.exports.grades import grade_of
 from grader_service.exports.gradescope import gradescope
@@ -42,6 +41,7 @@ _AT_ONCE = 200
 _MOST_NAME = 100
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Of every file: the same verdicts give the same bytes."""
+_ANYWHERE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(\.|$)")
 """Names that Windows keeps for devices, whatever follows the dot."""
 
@@ -58,25 +58,21 @@ class Bundled:
 def write_bundle(
     target: str, entries: Iterable[CohortEntry], documents: Documents, *, allow_rehearsal: bool = False
 ) -> Bundled:
-    """Writes the bundle of a cohort; a few hundred documents are in memory at once.
+    """Writes the bundle of a cohort to a file, or to standard output for `-`.
 
-    Args:
-        target: a file, or `-` for standard output.
-        entries: the verdicts in force, each submission once.
-        documents: reads their documents.
-        allow_rehearsal: whether rehearsals get a document too, as if they were grades.
+    A few hundred documents are in memory at once. Rehearsals get one only if they are allowed, as if they were grades.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    iterator, written, held = iter(entries), 0, 0
+    written, held = 0, 0
     with (
         writing(target) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle,
         tempfile.TemporaryFile() as manifest,
     ):
         manifest.write(_csv_line(MANIFEST))
-        while some := list(itertools.islice(iterator, _AT_ONCE)):
+        for some in chunks(entries, _AT_ONCE):
             texts = documents([entry.summary.verdict_id for entry in some])
             for entry in some:
                 found = _found(entry, texts.get(entry.summary.verdict_id), allow_rehearsal=allow_rehearsal)
@@ -104,18 +100,14 @@ def folder_name(submission_id: str) -> str:
     encoded = submission_id.encode("utf-8", "surrogatepass")
     last = len(encoded) - 1
     name = "".join(
-        chr(byte) if _stays(byte, inside=0 < index < last) else f"%{byte:02X}" for index, byte in enumerate(encoded)
+        chr(byte) if chr(byte) in _ANYWHERE or (0 < index < last and chr(byte) in ".-") else f"%{byte:02X}"
+        for index, byte in enumerate(encoded)
     )
     if _RESERVED.match(name):
         name = f"%{ord(name[0]):02X}{name[1:]}"
     if not name or len(name) > _MOST_NAME:
         return f"{name[:_MOST_NAME]}~{hashlib.sha256(encoded).hexdigest()[:16]}"
     return name
-
-
-def _stays(byte: int, *, inside: bool) -> bool:
-    character = chr(byte)
-    return character in "abcdefghijklmnopqrstuvwxyz0123456789_" or (inside and character in ".-")
 
 
 def _found(entry: CohortEntry, text: str | None, *, allow_rehearsal: bool) -> Found | Refused:

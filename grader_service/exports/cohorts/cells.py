@@ -7,11 +7,14 @@ so that whoever takes one apostrophe away from every text that begins with one h
 ours and stay as they are; JSON and Parquet hold every text unchanged.
 """
 
-from datetime import UTC, datetime
-from typing import Literal
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeVar
 
 from grader_service.model.base import neutralise
+from grader_service.report.formats import utc_of
 
+T = TypeVar("T")
 Cell = str | float | int | bool | None
 Row = dict[str, Cell]
 """Column to cell; a column that is not there is empty."""
@@ -22,6 +25,13 @@ Columns = dict[str, Type]
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "'")
 
 
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """All items, at most so many at a time."""
+    iterator = iter(items)
+    while some := list(itertools.islice(iterator, size)):
+        yield some
+
+
 def text(value: str | None, most: int = 8192) -> str | None:
     """Text that any encoding can carry and no terminal obeys, cut to `most` characters."""
     return None if value is None else neutralise(value)[:most]
@@ -29,13 +39,8 @@ def text(value: str | None, most: int = 8192) -> str | None:
 
 def moment(seconds: float | None) -> str | None:
     """Seconds since 1970 as ISO 8601 in UTC with milliseconds; None for what no calendar holds."""
-    if seconds is None:
-        return None
-    try:
-        found = datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
-    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    found = utc_of(seconds)
+    return None if found is None else found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def csv_cell(value: Cell) -> str:

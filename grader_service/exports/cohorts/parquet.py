@@ -1,13 +1,12 @@
 """Parquet, for those who installed its library: it is larger than the whole service."""
 
 import importlib
-import itertools
 from collections.abc import Iterable
 from datetime import datetime
 from typing import IO, Any
 
 from grader_service.errors import UsageError
-from grader_service.exports.cohorts.cells import Cell, Columns, Row, Type
+from grader_service.exports.cohorts.cells import Cell, Columns, Row, Type, chunks
 from grader_service.exports.cohorts.table import spooled
 
 _GROUP = 5000
@@ -39,12 +38,6 @@ def require(target: str) -> None:
 
 def write(file: IO[bytes], rows: Iterable[Row], columns: Columns) -> int:
     """Writes rows in groups; moments become timestamps in UTC, numbers 64 bits, every cell may be null."""
-    with spooled(rows, columns) as (found, count, again):
-        _write(file, found, again)
-        return count
-
-
-def _write(file: IO[bytes], columns: Columns, rows: Iterable[Row]) -> None:
     arrow = library()
     kinds: dict[Type, Any] = {
         "text": arrow.string(),
@@ -52,15 +45,16 @@ def _write(file: IO[bytes], columns: Columns, rows: Iterable[Row]) -> None:
         "whole": arrow.int64(),
         "moment": arrow.timestamp("ms", tz="UTC"),
     }
-    schema = arrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
-    iterator = iter(rows)
-    with arrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        while some := list(itertools.islice(iterator, _GROUP)):
-            arrays = [
-                arrow.array([_value(row.get(name), kind) for row in some], type=kinds[kind])
-                for name, kind in columns.items()
-            ]
-            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+    with spooled(rows, columns) as (found, count, again):
+        schema = arrow.schema([(name, kinds[kind]) for name, kind in found.items()])
+        with arrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+            for some in chunks(again, _GROUP):
+                arrays = [
+                    arrow.array([_value(row.get(name), kind) for row in some], type=kinds[kind])
+                    for name, kind in found.items()
+                ]
+                writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+        return count
 
 
 def _value(cell: Cell, kind: Type) -> Any:

@@ -4,7 +4,8 @@ Every row has the fixed columns. The checks' are named `step/check/…` and come
 hold several labs, and versions of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 
 from grader_service.exports.cohorts.cells import Cell, Columns, Row, Type, moment, text
 from grader_service.model.diff import Kind
@@ -13,41 +14,54 @@ from grader_service.model.regrade import Change
 from grader_service.model.verdict_summary import CheckSummary, CohortEntry, VerdictSummary
 from grader_service.regrade.filters import Paired, paired
 
-_VERDICT: Columns = {
-    "status": "text",
-    "code": "text",
-    "score": "number",
-    "max_score": "number",
-    "mode": "text",
-    "verdict_id": "text",
-    "run_id": "text",
-    "lab_version": "text",
-    "graded_at": "moment",
-    "ratio": "number",
-    "ratio_low": "number",
-    "ratio_high": "number",
-    **dict.fromkeys((f"{arm.value}_images_per_s" for arm in Arm), "number"),
-    "gpu": "text",
-    "image_digest": "text",
-    "run_s": "number",
-    "gpu_held_s": "number",
+_Cells = dict[str, tuple[Type, Callable[[VerdictSummary], Cell]]]
+"""Column to its type, and what stands in it."""
+
+
+def _rate_in(arm: Arm) -> Callable[[VerdictSummary], Cell]:
+    return lambda summary: summary.rates[arm.value].median if arm.value in summary.rates else None
+
+
+_IDS: _Cells = {name: ("text", attrgetter(name)) for name in ("submission_id", "learner", "cohort", "lab")}
+_VERDICT: _Cells = {
+    "status": ("text", attrgetter("status.value")),
+    "code": ("text", attrgetter("code")),
+    "score": ("number", attrgetter("score")),
+    "max_score": ("number", attrgetter("max_score")),
+    "mode": ("text", attrgetter("mode.value")),
+    "verdict_id": ("text", attrgetter("verdict_id")),
+    "run_id": ("text", attrgetter("run_id")),
+    "lab_version": ("text", attrgetter("lab_version")),
+    "graded_at": ("moment", lambda summary: moment(summary.created_at)),
+    "ratio": ("number", lambda summary: summary.ratio.ratio if summary.ratio is not None else None),
+    "ratio_low": ("number", lambda summary: summary.ratio.low if summary.ratio is not None else None),
+    "ratio_high": ("number", lambda summary: summary.ratio.high if summary.ratio is not None else None),
+    **{f"{arm.value}_images_per_s": ("number", _rate_in(arm)) for arm in Arm},
+    "gpu": ("text", attrgetter("gpu")),
+    "image_digest": ("text", attrgetter("image_digest")),
+    "run_s": ("number", attrgetter("run_s")),
+    "gpu_held_s": ("number", attrgetter("gpu_held_s")),
 }
+
+
+def _types(cells: _Cells, prefix: str = "") -> Columns:
+    return {f"{prefix}{name}": kind for name, (kind, _) in cells.items()}
+
+
+def _row(summary: VerdictSummary, cells: _Cells, prefix: str = "") -> Row:
+    return {f"{prefix}{name}": cell(summary) for name, (_, cell) in cells.items()}
+
+
 _CHECK = ("outcome", "score", "code")
 COHORT_COLUMNS: Columns = {
-    "submission_id": "text",
-    "learner": "text",
-    "cohort": "text",
-    "lab": "text",
+    **_types(_IDS),
     "filename": "text",
     "submitted_at": "moment",
     "received_at": "moment",
-    **_VERDICT,
+    **_types(_VERDICT),
 }
 BATCH_COLUMNS: Columns = {
-    "submission_id": "text",
-    "learner": "text",
-    "cohort": "text",
-    "lab": "text",
+    **_types(_IDS),
     "kind": "text",
     "level": "text",
     "level_reason": "text",
@@ -55,8 +69,8 @@ BATCH_COLUMNS: Columns = {
     "error": "text",
     "newer": "whole",
     "repetitions": "whole",
-    **{f"old_{name}": kind for name, kind in _VERDICT.items()},
-    **{f"new_{name}": kind for name, kind in _VERDICT.items()},
+    **_types(_VERDICT, "old_"),
+    **_types(_VERDICT, "new_"),
 }
 
 
@@ -65,11 +79,11 @@ def cohort_rows(entries: Iterable[CohortEntry]) -> Iterator[Row]:
     for entry in entries:
         summary = entry.summary
         yield {
-            **_ids(summary),
+            **_row(summary, _IDS),
             "filename": text(entry.filename, 200),
             "submitted_at": moment(entry.submitted_at),
             "received_at": moment(entry.received_at),
-            **_verdict(summary),
+            **_row(summary, _VERDICT),
             **_checks(summary),
         }
 
@@ -78,7 +92,7 @@ def batch_rows(changes: Iterable[tuple[Kind, Change]]) -> Iterator[Row]:
     """A row for each submission of a batch; the columns of the new verdict are empty where there is none."""
     for kind, change in changes:
         row: Row = {
-            **_ids(change.old),
+            **_row(change.old, _IDS),
             "submission_id": change.submission_id,
             "kind": kind.value,
             "level": change.level.value,
@@ -90,44 +104,13 @@ def batch_rows(changes: Iterable[tuple[Kind, Change]]) -> Iterator[Row]:
         }
         for prefix, summary in (("old_", change.old), ("new_", change.new)):
             if summary is not None:
-                row |= {f"{prefix}{name}": cell for name, cell in _verdict(summary).items()}
+                row |= _row(summary, _VERDICT, prefix)
         yield row | _pairs(change)
 
 
 def type_of(column: str, fixed: Columns) -> Type:
     """The type of a column, be it fixed or a check's."""
     return fixed.get(column) or ("number" if column.endswith("score") else "text")
-
-
-def _ids(summary: VerdictSummary) -> Row:
-    return {
-        "submission_id": summary.submission_id,
-        "learner": summary.learner,
-        "cohort": summary.cohort,
-        "lab": summary.lab,
-    }
-
-
-def _verdict(summary: VerdictSummary) -> Row:
-    ratio = summary.ratio
-    row: Row = {
-        "status": summary.status.value,
-        "code": summary.code,
-        "score": summary.score,
-        "max_score": summary.max_score,
-        "mode": summary.mode.value,
-        "verdict_id": summary.verdict_id,
-        "run_id": summary.run_id,
-        "lab_version": summary.lab_version,
-        "graded_at": moment(summary.created_at),
-        "ratio": ratio.ratio if ratio is not None else None,
-        "ratio_low": ratio.low if ratio is not None else None,
-        "ratio_high": ratio.high if ratio is not None else None,
-    }
-    for arm in Arm:
-        rate = summary.rates.get(arm.value)
-        row[f"{arm.value}_images_per_s"] = rate.median if rate is not None else None
-    return row | {name: getattr(summary, name) for name in ("gpu", "image_digest", "run_s", "gpu_held_s")}
 
 
 def _checks(summary: VerdictSummary) -> Row:
@@ -140,17 +123,14 @@ def _checks(summary: VerdictSummary) -> Row:
 
 def _pairs(change: Change) -> Row:
     """What a check was before stands beside what it is now; empty where a verdict lacks the check, or is not there."""
-    pairs: Iterable[Paired] = paired(change.old, change.new) if change.new is not None else _alone(change.old)
+    alone = (((check.step, check.id), check, None) for check in change.old.checks)
+    pairs: Iterable[Paired] = paired(change.old, change.new) if change.new is not None else alone
     return {
         f"{step}/{check}/{prefix}{name}": cell
         for (step, check), *both in pairs
         for name, *cells in zip(_CHECK, *map(_cells, both), strict=True)
         for prefix, cell in zip(("old_", "new_"), cells, strict=True)
     }
-
-
-def _alone(old: VerdictSummary) -> Iterator[Paired]:
-    return (((check.step, check.id), check, None) for check in old.checks)
 
 
 def _cells(check: CheckSummary | None) -> tuple[Cell, ...]:

@@ -11,9 +11,9 @@ import itertools
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO
 
-from grader_service.exports.cohorts.cells import Columns, Row, csv_cell
+from grader_service.exports.cohorts.cells import Columns, Row, chunks, csv_cell
 from grader_service.exports.cohorts.rows import type_of
 
 _AT_ONCE = 1000
@@ -38,7 +38,7 @@ def write_csv(file: IO[bytes], rows: Iterable[Row], columns: Columns) -> int:
     """RFC 4180: UTF-8, commas, CRLF; texts that a spreadsheet would run are made harmless, see `cells`."""
     with spooled(rows, columns) as (found, count, again):
         lines = ([csv_cell(row.get(name)) for name in found] for row in again)
-        for some in _chunks(itertools.chain([[csv_cell(name) for name in found]], lines)):
+        for some in chunks(itertools.chain([[csv_cell(name) for name in found]], lines), _AT_ONCE):
             text = io.StringIO(newline="")
             csv.writer(text, lineterminator="\r\n").writerows(some)
             file.write(text.getvalue().encode())
@@ -68,9 +68,3 @@ def write_json_lines(file: IO[bytes], rows: Iterable[Row], _: Columns) -> int:
 def _line(row: Row) -> bytes:
     # ASCII: no reader takes U+2028 or U+0085 in a name for the end of a line.
     return json.dumps(row, ensure_ascii=True, allow_nan=False).encode() + b"\n"
-
-
-def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while some := list(itertools.islice(iterator, _AT_ONCE)):
-        yield some

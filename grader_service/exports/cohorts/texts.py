@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pydantic import BaseModel, ValidationError
 
 from grader_service.exports.cohorts.bundle import Documents
+from grader_service.exports.cohorts.cells import chunks
 from grader_service.model.verdict_summary import CohortEntry
 
 Texts = Mapping[str, Mapping[str, str]]
@@ -35,9 +36,8 @@ def with_texts(entries: Iterable[CohortEntry], documents: Documents) -> tuple[It
     """
     texts: dict[str, Mapping[str, str]] = {}
 
-    def chunks() -> Iterator[Sequence[CohortEntry]]:
-        iterator = iter(entries)
-        while some := list(itertools.islice(iterator, _AT_ONCE)):
+    def read() -> Iterator[Sequence[CohortEntry]]:
+        for some in chunks(entries, _AT_ONCE):
             found = documents([entry.summary.verdict_id for entry in some])
             texts.clear()
             for entry in some:
@@ -46,7 +46,7 @@ def with_texts(entries: Iterable[CohortEntry], documents: Documents) -> tuple[It
                     texts[entry.summary.submission_id] = said
             yield some
 
-    rest = chunks()
+    rest = read()
     first = next(rest, ())
     return itertools.chain(first, itertools.chain.from_iterable(rest)), texts
 

@@ -8,7 +8,7 @@ from grader_service.model.diff import OPEN, CodeDiff, Diff, Filter, Kind, StepDi
 from grader_service.model.regrade import BatchState
 from grader_service.report import formats
 from grader_service.report.cohort import plots, wording
-from grader_service.report.cohort.choices import Choices, Option
+from grader_service.report.cohort.choices import Choices, Option, columns
 from grader_service.report.cohort.plots import ArmRow
 from grader_service.report.cohort.selection import described
 from grader_service.report.cohort.speed import SIDES, Speeds
@@ -58,7 +58,17 @@ def batch_facts(diff: Diff, choices: Choices, speeds: Speeds) -> dict[str, objec
         "selection": described(batch.selection),
         "gpu_words": formats.seconds(used) if used else "none",
         "progress_words": f"{diff.progress.done:,} of {wording.several(diff.progress.total, 'verdict')} made",
-        "columns": _columns(choices),
+        "columns": columns(
+            choices.labs,
+            choices.cohorts,
+            ("kind", "Change", "text"),
+            ("old", "Before", "text"),
+            ("new", "After", "text"),
+            ("scores", "Score", "number"),
+            ("moved", "Moved", "number"),
+            ("differing", "Checks", "number"),
+            ("code", "Code after", "text"),
+        ),
         "filters": {**choices.offered(), "kinds": _kind_options(diff)},
     }
 
@@ -142,20 +152,3 @@ def _narrowed(chosen: Filter | None) -> list[str]:
         "change": ", ".join(wording.KINDS[kind][1] for kind in chosen.kinds),
     }
     return [f"{name} {value}" for name, value in named.items() if value]
-
-
-def _columns(choices: Choices) -> list[tuple[str, str, str]]:
-    """Key, heading and kind of each column; lab and cohort only where they differ."""
-    return [
-        ("id", "Submission", "text"),
-        ("learner", "Learner", "text"),
-        *([("lab", "Lab", "text")] if len(choices.labs) > 1 else []),
-        *([("cohort", "Cohort", "text")] if len(choices.cohorts) > 1 else []),
-        ("kind", "Change", "text"),
-        ("old", "Before", "text"),
-        ("new", "After", "text"),
-        ("scores", "Score", "number"),
-        ("moved", "Moved", "number"),
-        ("differing", "Checks", "number"),
-        ("code", "Code after", "text"),
-    ]

@@ -1,6 +1,6 @@
 """What the filters of a page offer: only what occurs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, field
 
 from grader_service.model.regrade import Change
@@ -12,6 +12,8 @@ from grader_service.report.cohort.embedded_data import safe
 
 Option = tuple[str, str]
 """A filter's value and what is shown for it."""
+Column = tuple[str, str, str]
+"""Key, heading and kind of a column of the table."""
 
 
 @dataclass
@@ -55,6 +57,17 @@ class Choices:
         for check in summary.checks:
             self.checks[check_name(check)] = None
             self.outcomes.add(check.counted.value)
+
+
+def columns(labs: Sized, cohorts: Sized, *others: Column) -> list[Column]:
+    """Those of the table; lab and cohort only where they differ."""
+    return [
+        ("id", "Submission", "text"),
+        ("learner", "Learner", "text"),
+        *([("lab", "Lab", "text")] if len(labs) > 1 else []),
+        *([("cohort", "Cohort", "text")] if len(cohorts) > 1 else []),
+        *others,
+    ]
 
 
 def plain(values: Iterable[str]) -> list[Option]:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from grader_service.model.verdict import Status
 from grader_service.report import formats
 from grader_service.report.cohort import plots, wording
-from grader_service.report.cohort.choices import Option, of_checks, plain
+from grader_service.report.cohort.choices import Choices, Option, columns
 from grader_service.report.cohort.embedded_data import safe
 from grader_service.report.cohort.plots import ArmRow
 from grader_service.report.cohort.speed import arm_row
@@ -39,7 +39,15 @@ def cohort_facts(tally: Tally, title: str, generated_at: float | None) -> dict[s
         "plots": _plots(tally, counts, arms),
         "reasons": reasons[:_MOST_REASONS],
         "reasons_beyond": max(0, len(reasons) - _MOST_REASONS),
-        "columns": _columns(tally),
+        "columns": columns(
+            tally.labs,
+            tally.cohorts,
+            ("status", "Status", "text"),
+            ("score", "Score", "number"),
+            ("code", "Code", "text"),
+            *([("ratio", "Ratio", "number")] if tally.ratios else []),
+            ("received_at", "Received", "text"),
+        ),
         "filters": _filters(tally),
     }
 
@@ -82,29 +90,12 @@ def _reasons(tally: Tally) -> list[tuple[Reason, int, Share]]:
     return [(reason, count, share(count, tally.submissions)) for reason, count in ranked]
 
 
-def _columns(tally: Tally) -> list[tuple[str, str, str]]:
-    """Key, heading and kind of each column; lab and cohort only where they differ."""
-    return [
-        ("id", "Submission", "text"),
-        ("learner", "Learner", "text"),
-        *([("lab", "Lab", "text")] if len(tally.labs) > 1 else []),
-        *([("cohort", "Cohort", "text")] if len(tally.cohorts) > 1 else []),
-        ("status", "Status", "text"),
-        ("score", "Score", "number"),
-        ("code", "Code", "text"),
-        *([("ratio", "Ratio", "number")] if tally.ratios else []),
-        ("received_at", "Received", "text"),
-    ]
-
-
 def _filters(tally: Tally) -> dict[str, list[Option]]:
-    seen = {outcome.value for check in tally.checks.values() for outcome in check.outcomes}
-    statuses = sorted((status.value for status in tally.statuses), key=wording.status_order)
-    return {
-        "statuses": plain(statuses),
-        "checks": of_checks(check.name for check in tally.ordered_checks()),
-        "outcomes": plain(sorted(seen, key=wording.outcome_order)),
-        "codes": [(code, f"{code} ({count:,})") for code, count in sorted(tally.codes.items())],
-        "labs": plain(sorted(tally.labs)),
-        "cohorts": plain(sorted(str(safe(name)) for name in tally.cohorts if name is not None)),
-    }
+    seen = Choices(
+        statuses={status.value for status in tally.statuses},
+        checks={check.name: None for check in tally.ordered_checks()},
+        outcomes={outcome.value for check in tally.checks.values() for outcome in check.outcomes},
+        labs=set(tally.labs),
+        cohorts={str(safe(name)) for name in tally.cohorts if name is not None},
+    )
+    return seen.offered() | {"codes": [(code, f"{code} ({count:,})") for code, count in sorted(tally.codes.items())]}

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from grader_service.model.diff import CheckDiff, FlakeRow, Transition
 from grader_service.model.verdict import Outcome
-from grader_service.report import formats, words
+from grader_service.report import formats
 from grader_service.report.cohort import wording
 from grader_service.report.cohort.plots import share_bar
 from grader_service.report.cohort.spread import Share, share
@@ -27,26 +27,18 @@ def environment() -> Environment:
         "bar": share_bar,
         "by_outcome": _by_outcome,
         "difference": _difference,
-        "facts": formats.facts,
         "filters_of": _filters_of,
         "filters_of_move": _filters_of_move,
         "flake_bar": _flake_bar,
         "moment": wording.moment,
-        "of_all": _of_all,
         "of_points": _of_points,
-        "points": formats.points,
-        "rate": formats.rate,
-        "ratio": formats.ratio,
-        "seconds": formats.seconds,
         "several": wording.several,
         "share_of": wording.percent,
         "signed": _signed,
         "signed_percent": _signed_percent,
         "sort_versions": _sort_versions,
-        "spans": formats.spans,
         "versions": _versions,
         "with_lab": _with_lab,
-        "words": words.title,
     }
     return made
 
@@ -86,11 +78,10 @@ def _flake_bar(row: FlakeRow) -> Markup:
     return share_bar(share(row.varying, row.submissions))
 
 
-def _of_all(part: float | None) -> str:
-    return formats.ABSENT if part is None else wording.percent(part, 1)
-
-
-def _of_points(part: float, top: float | None) -> str:
+def _of_points(part: float | None, top: float | None = None) -> str:
+    """A share of all points as points, or in per cent where these are not the same for all."""
+    if part is None:
+        return formats.ABSENT
     return wording.percent(part, 1) if top is None else formats.points(part * top)
 
 

@@ -7,7 +7,6 @@ guard against what learners wrote. Without its script a page has everything but 
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -71,33 +70,17 @@ class BatchRows:
 
 
 def batch_page(diff: Diff, changes: Iterable[Change]) -> str:
-    """The page of what a batch changes.
-
-    Args:
-        diff: its figures.
-        changes: the submissions that the figures are of, ordered by submission id; read once, one at a time.
-    """
+    """The page of what a batch changes; `changes` are those of `diff`, by submission id, and are read once."""
     rows = BatchRows()
     for change in changes:
         rows.add(kind_of(change), change)
     return rows.page(diff)
 
 
-@dataclass(frozen=True)
-class _Page:
-    """What the frame of every page needs."""
-
-    style: Markup
-    script: Markup
-    style_hash: str
-    script_hash: str
-    data: str
-
-
 def _render(template: str, data: object, context: Mapping[str, object]) -> str:
     style, script = _assets()
-    page = _Page(style, script, _hash(style), _hash(script), packed(data))
-    return environment().get_template(template).render(page=page, **context)
+    page = {"style": style, "script": script, "style_hash": _hash(style), "script_hash": _hash(script)}
+    return environment().get_template(template).render(page=page | {"data": packed(data)}, **context)
 
 
 @cache

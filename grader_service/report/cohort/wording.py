@@ -1,7 +1,5 @@
 """Words of the pages about many verdicts; pure."""
 
-from datetime import UTC, datetime
-
 from grader_service.model.diff import CHANGED, COMPARED, Kind
 from grader_service.model.measurement import Arm
 from grader_service.model.regrade import BatchState
@@ -75,12 +73,8 @@ def arm_order(name: str) -> tuple[int, str]:
 
 def moment(at: float | None) -> str:
     """Seconds since 1970 as a time in UTC; a dash for none, and for one that no calendar has."""
-    if at is None:
-        return formats.ABSENT
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (OverflowError, ValueError, OSError):
-        return formats.ABSENT
+    found = formats.utc_of(at)
+    return formats.ABSENT if found is None else found.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def percent(part: float, whole: float) -> str:

@@ -23,6 +23,8 @@ from grader_service.web.pages.inputs import NOTIFY, gpu_budget_of, notify_of, re
 from grader_service.web.rendering import count, page
 from grader_service.web.site import fields_of, require_operator, site_of, visitor_of
 
+Run = Callable[[Store, str, str, Fields], object]
+"""Does an action: store, batch id, actor, and the form that was sent."""
 _KEPT = "The verdicts in force stay in force; no learner sees a difference."
 
 
@@ -34,7 +36,7 @@ class Action:
     label: str
     states: tuple[BatchState, ...]
     """In which it is offered; whether it is allowed is decided by the store."""
-    run: Callable[[Store, str, str, Fields], None]
+    run: Run
     asks: bool = False
     """Whether a page asks first."""
     types_id: bool = False
@@ -49,32 +51,12 @@ class Action:
     danger: bool = False
 
 
-def _start(store: Store, batch_id: str, actor: str, _: Fields) -> None:
-    regrade_states.start(store, batch_id, actor)
+def _budgeted(resume: Callable[..., object]) -> Run:
+    return lambda store, batch_id, actor, fields: resume(store, batch_id, actor, gpu_budget_s=gpu_budget_of(fields))
 
 
-def _pause(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
-    regrade_states.pause(store, batch_id, actor, reason_of(fields))
-
-
-def _resume(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
-    regrade_states.resume(store, batch_id, actor, gpu_budget_s=gpu_budget_of(fields))
-
-
-def _retry(store: Store, batch_id: str, actor: str, _: Fields) -> None:
-    regrade_states.retry(store, batch_id, actor)
-
-
-def _escalate(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
-    escalate(store, batch_id, actor, gpu_budget_s=gpu_budget_of(fields))
-
-
-def _cancel(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
-    regrade_states.cancel(store, batch_id, actor, reason_of(fields))
-
-
-def _discard(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
-    regrade_states.discard(store, batch_id, actor, reason_of(fields))
+def _explained(stop: Callable[[Store, str, str, str], object]) -> Run:
+    return lambda store, batch_id, actor, fields: stop(store, batch_id, actor, reason_of(fields))
 
 
 def _apply(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
@@ -90,10 +72,20 @@ _STOPPABLE = (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED)
 ACTIONS = {
     action.name: action
     for action in (
-        Action("start", "Start", (BatchState.PLANNED,), _start),
-        Action("pause", "Pause", (BatchState.RUNNING,), _pause, explains=True),
-        Action("resume", "Resume", (BatchState.PAUSED,), _resume, budgets=True),
-        Action("retry", "Try failed items again", (BatchState.RUNNING, BatchState.PAUSED, BatchState.FINISHED), _retry),
+        Action(
+            "start",
+            "Start",
+            (BatchState.PLANNED,),
+            lambda store, batch, actor, _: regrade_states.start(store, batch, actor),
+        ),
+        Action("pause", "Pause", (BatchState.RUNNING,), _explained(regrade_states.pause), explains=True),
+        Action("resume", "Resume", (BatchState.PAUSED,), _budgeted(regrade_states.resume), budgets=True),
+        Action(
+            "retry",
+            "Try failed items again",
+            (BatchState.RUNNING, BatchState.PAUSED, BatchState.FINISHED),
+            lambda store, batch, actor, _: regrade_states.retry(store, batch, actor),
+        ),
         Action(
             "apply",
             "Apply …",
@@ -109,7 +101,7 @@ ACTIONS = {
             "escalate",
             "Run the undecided …",
             (BatchState.FINISHED,),
-            _escalate,
+            _budgeted(escalate),
             asks=True,
             compares=True,
             budgets=True,
@@ -125,12 +117,14 @@ ACTIONS = {
             notifies=True,
             danger=True,
         ),
-        Action("cancel", "Cancel …", _STOPPABLE, _cancel, asks=True, explains=True, danger=True),
+        Action(
+            "cancel", "Cancel …", _STOPPABLE, _explained(regrade_states.cancel), asks=True, explains=True, danger=True
+        ),
         Action(
             "discard",
             "Discard …",
             (BatchState.PLANNED, BatchState.PAUSED, BatchState.FINISHED, BatchState.CANCELLED),
-            _discard,
+            _explained(regrade_states.discard),
             asks=True,
             explains=True,
             danger=True,

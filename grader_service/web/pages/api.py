@@ -1,5 +1,6 @@
 """The same figures as JSON, for scripts that send `Authorization: Bearer TOKEN`; nothing here changes anything."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from starlette.requests import Request
@@ -10,6 +11,8 @@ from grader_service.web.failures import BadForm
 from grader_service.web.lookup import batch_of, diff_now
 from grader_service.web.site import site_of
 
+_DEVICE = ("device_id", "host", "model", "state", "reason", "seen_s")
+_WORKER = ("worker_id", "role", "host", "state", "reason", "seen_s")
 _MOST_BATCHES = 200
 _MOST_IDS = 200
 """In one question: an address has a length that proxies take."""
@@ -25,30 +28,14 @@ def queue(request: Request) -> Response:
             "oldest_s": dict(state.oldest_s),
             "undelivered": state.undelivered,
             "needs_attention": state.stuck,
-            "devices": [
-                {
-                    "device_id": device.device_id,
-                    "host": device.host,
-                    "model": device.model,
-                    "state": device.state,
-                    "reason": device.reason,
-                    "seen_s": device.seen_s,
-                }
-                for device in devices.devices(store)
-            ],
-            "workers": [
-                {
-                    "worker_id": worker.worker_id,
-                    "role": worker.role,
-                    "host": worker.host,
-                    "state": worker.state,
-                    "reason": worker.reason,
-                    "seen_s": worker.seen_s,
-                }
-                for worker in workers.workers(store)
-            ],
+            "devices": [_named(_DEVICE, device) for device in devices.devices(store)],
+            "workers": [_named(_WORKER, worker) for worker in workers.workers(store)],
         }
     )
+
+
+def _named(names: Sequence[str], of: object) -> dict[str, object]:
+    return {name: getattr(of, name) for name in names}
 
 
 def reconcile(request: Request) -> Response:

@@ -1,9 +1,8 @@
 """Batches of re-grades: the list, one with its progress, its diff and its audit trail, and its submissions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from grader_service.regrade.filters import rows_of
 from grader_service.report.cohort.selection import described
 from grader_service.report.cohort.wording import KINDS, LEVELS, STATES
 from grader_service.store import regrades
-from grader_service.store.regrades import DeadLettered, dead_lettered
+from grader_service.store.regrades import dead_lettered
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields
@@ -31,23 +30,6 @@ _AT_WORK = frozenset({BatchState.RUNNING, BatchState.PAUSED})
 """What a paused batch has in hand is finished."""
 _MOST_BATCHES = 200
 _MOST_MOVERS = 12
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Statuses before, statuses after, and how many submissions went from one to the other."""
-
-    olds: list[str]
-    news: list[str]
-    cells: dict[tuple[str, str], int]
-
-    @classmethod
-    def of(cls, transitions: Iterable[Transition]) -> Self:
-        """Rows and columns in the order in which statuses are named elsewhere."""
-        cells: dict[tuple[str, str], int] = {(found.old, found.new): found.submissions for found in transitions}
-        order = get_args(Result)
-        olds, news = ({pair[side] for pair in cells} for side in (0, 1))
-        return cls([name for name in order if name in olds], [name for name in order if name in news], cells)
 
 
 def listing(request: Request) -> Response:
@@ -77,13 +59,14 @@ def show(request: Request) -> Response:
     """One batch; its diff is told at once where that is quick, and not while it runs, when it would be old at once."""
     site = site_of(request)
     batch, progress = batch_of(site.store, request)
+    stuck = progress.counts.get(ItemState.NEEDS_ATTENTION)
     quick = batch.state not in MOVING and progress.done > 0 and progress.total <= site.compares_at_once
     return page(
         request,
         "batch.html.j2",
         batch=batch,
         progress=progress,
-        dead_lettered=_dead_lettered(site, progress),
+        dead_lettered=dead_lettered(site.store, batch.batch_id) if stuck else (),
         **told(diff_now(site, batch, progress) if quick else None),
         selection=described(batch.selection),
         actions=offered(batch, progress) if visitor_of(request).operates else (),
@@ -91,13 +74,6 @@ def show(request: Request) -> Response:
         states=STATES,
         levels=LEVELS,
     )
-
-
-def _dead_lettered(site: Site, progress: Progress) -> Sequence[DeadLettered]:
-    """What failed through us, of every repetition; asked for only where there is any."""
-    if not progress.counts.get(ItemState.NEEDS_ATTENTION):
-        return ()
-    return dead_lettered(site.store, progress.batch_id)
 
 
 def diff(request: Request) -> Response:
@@ -111,10 +87,22 @@ def told(found: Diff | None) -> dict[str, Any]:
     """What a template needs to tell a diff."""
     return {
         "diff": found,
-        "matrix": Matrix.of(found.statuses) if found is not None else None,
+        "matrix": _matrix(found.statuses) if found is not None else None,
         "kinds": KINDS,
         "changed_kinds": CHANGED,
         "most_movers": _MOST_MOVERS,
+    }
+
+
+def _matrix(transitions: Iterable[Transition]) -> dict[str, Any]:
+    """Statuses before, statuses after, and how many submissions went from one to the other."""
+    cells = {(found.old, found.new): found.submissions for found in transitions}
+    olds, news = {old for old, _ in cells}, {new for _, new in cells}
+    order = get_args(Result)
+    return {
+        "olds": [name for name in order if name in olds],
+        "news": [name for name in order if name in news],
+        "cells": cells,
     }
 
 

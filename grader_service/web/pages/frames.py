@@ -19,7 +19,7 @@ from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.html import render_report
 from grader_service.store import attempts, cohorts, regrades
 from grader_service.store.engine import Store
-from grader_service.web import queries
+from grader_service.store.results import verdict_document
 from grader_service.web.failures import BadForm
 from grader_service.web.lookup import audience_of, batch_of, diff_now, id_of, query_of
 from grader_service.web.rendering import STATIC, static_bytes, static_digest
@@ -133,7 +133,7 @@ def ready(request: Request) -> Response:
 
 def _document(request: Request) -> str:
     verdict_id = id_of(request, "verdict_id")
-    found = queries.verdict_document(site_of(request).store, verdict_id)
+    found = verdict_document(site_of(request).store, verdict_id)
     if found is None:
         raise HTTPException(404, f"There is no verdict {verdict_id}.")
     return found

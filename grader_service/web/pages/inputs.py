@@ -42,13 +42,13 @@ def reason_of(fields: Fields) -> str:
         raise BadForm(str(error)) from None
 
 
-def gpu_budget_of(fields: Fields) -> float | None:
-    """A new budget of GPU seconds for the whole batch; None when none was given.
+def gpu_budget_of(fields: Fields, name: str = "gpu_hours") -> float | None:
+    """A budget of GPU seconds for the whole batch, from a field with hours; None when none was given.
 
     Raises:
         BadForm: it is no number of hours.
     """
-    text = fields.one("gpu_hours")
+    text = fields.one(name)
     if not text:
         return None
     try:

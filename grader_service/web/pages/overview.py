@@ -1,13 +1,12 @@
-"""The first page: what waits, what is stuck, and which devices are there."""
+"""The first page: what waits, what is stuck, and which devices are there; and the list of cohorts."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from grader_service.model.regrade import Batch, BatchState, Progress
-from grader_service.store import devices, operations, regrades, workers
+from grader_service.store import cohorts, devices, operations, regrades, workers
 from grader_service.store.engine import Store
 from grader_service.store.operations import QueueState
 from grader_service.store.tables import RunState
@@ -20,6 +19,8 @@ SILENT_S = 120.0
 _BUSY = frozenset({BatchState.RUNNING, BatchState.PAUSED})
 _MOST_BATCHES = 5
 _OF_LEARNERS = ("preflight", "live")
+_WAITING = (RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)
+_WORKING = (RunState.RUNNING.value, RunState.JUDGING.value)
 STATE_WORDS = {
     RunState.RUN_QUEUED.value: "waits for a device",
     RunState.RUNNING.value: "runs",
@@ -31,22 +32,9 @@ STATE_WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class Figures:
-    """The numbers on top."""
-
-    waiting_live: int
-    waiting_regrade: int
-    working: int
-    stuck: int
-    undelivered: int
-    oldest_live_s: float | None
-
-
 def show(request: Request) -> Response:
     """The whole page."""
-    store = site_of(request).store
-    return page(request, "overview.html.j2", **_state(store))
+    return page(request, "overview.html.j2", **_state(site_of(request).store))
 
 
 def live(request: Request) -> Response:
@@ -54,16 +42,9 @@ def live(request: Request) -> Response:
     return page(request, "overview_live.html.j2", **_state(site_of(request).store))
 
 
-def figures(queue: QueueState) -> Figures:
-    """What the counts of runs say in a few numbers."""
-    return Figures(
-        waiting_live=_total(queue, queries.WAITING_STATES, *_OF_LEARNERS),
-        waiting_regrade=_total(queue, queries.WAITING_STATES, "regrade"),
-        working=_total(queue, queries.WORKING_STATES),
-        stuck=_total(queue, (RunState.NEEDS_ATTENTION.value,)),
-        undelivered=queue.undelivered,
-        oldest_live_s=max((queue.oldest_s[of] for of in _OF_LEARNERS if of in queue.oldest_s), default=None),
-    )
+def cohort_list(request: Request) -> Response:
+    """Every cohort and lab with what its learners reached."""
+    return page(request, "cohorts.html.j2", rows=cohorts.cohorts(site_of(request).store))
 
 
 def _total(queue: QueueState, states: tuple[str, ...], *purposes: str) -> int:
@@ -77,7 +58,14 @@ def _state(store: Store) -> dict[str, Any]:
     busy: list[tuple[Batch, Progress]] = [(batch, regrades.progress(store, batch.batch_id)) for batch in shown]
     return {
         "queue": queue,
-        "figures": figures(queue),
+        "figures": {
+            "waiting_live": _total(queue, _WAITING, *_OF_LEARNERS),
+            "waiting_regrade": _total(queue, _WAITING, "regrade"),
+            "working": _total(queue, _WORKING),
+            "stuck": _total(queue, (RunState.NEEDS_ATTENTION.value,)),
+            "undelivered": queue.undelivered,
+            "oldest_live_s": max((queue.oldest_s[of] for of in _OF_LEARNERS if of in queue.oldest_s), default=None),
+        },
         "rows": [
             (state.value, STATE_WORDS[state.value], live, regrade)
             for state, live, regrade in (

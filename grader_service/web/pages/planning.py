@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import get_args
 
 from pydantic import ValidationError
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -21,19 +20,18 @@ from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields
 from grader_service.web.lookup import query_of
+from grader_service.web.pages.inputs import gpu_budget_of
 from grader_service.web.rendering import page
-from grader_service.web.site import fields_of, site_of, visitor_of
+from grader_service.web.site import fields_of, require_operator, site_of, visitor_of
 
-_SEPARATORS = re.compile(r"[\n,;]+")
+_SEPARATORS, _LINE_END = re.compile(r"[\n,;]+"), re.compile(r"\n")
 _LONGEST_REASON = 8192
-_HOUR_S = 3600.0
 _LEVELS: Mapping[str, Wanted] = {level: level for level in get_args(Wanted)}
 
 
 def form(request: Request) -> Response:
     """The empty form, or one with a cohort or lab that a link names."""
-    if not visitor_of(request).operates:
-        raise HTTPException(403, "Only operators plan batches. Sign in with the operator token.")
+    require_operator(request)
     return _form(request, query_of(request))
 
 
@@ -63,13 +61,12 @@ def request_of(fields: Fields) -> PlanRequest:
     reason = fields.one("reason")
     if not 0 < len(reason) <= _LONGEST_REASON:
         raise BadForm(f"say why, in 1 to {_LONGEST_REASON} characters: the reason stands in the audit log")
-    budget_h = _number(fields, "gpu_budget_h")
     return PlanRequest(
         selection=selection_of(fields),
         reason=reason,
         level=level,
         repeats=_repeats(fields),
-        gpu_budget_s=None if budget_h is None else budget_h * _HOUR_S,
+        gpu_budget_s=gpu_budget_of(fields, "gpu_budget_h"),
     )
 
 
@@ -128,13 +125,12 @@ def _form(
 
 def _lines(fields: Fields, name: str) -> tuple[str, ...]:
     """Names of anybody's making, one a line, each once."""
-    found = (part.strip() for text in fields.many(name) for part in text.split("\n"))
-    return tuple(dict.fromkeys(part for part in found if part))
+    return _listed(fields, name, _LINE_END)
 
 
-def _listed(fields: Fields, name: str) -> tuple[str, ...]:
-    """Names without commas, separated by line ends, commas or semicolons, each once."""
-    found = (part.strip() for text in fields.many(name) for part in _SEPARATORS.split(text))
+def _listed(fields: Fields, name: str, separators: re.Pattern[str] = _SEPARATORS) -> tuple[str, ...]:
+    """Names between line ends, commas or semicolons, each once."""
+    found = (part.strip() for text in fields.many(name) for part in separators.split(text))
     return tuple(dict.fromkeys(part for part in found if part))
 
 
@@ -154,19 +150,6 @@ def _time(fields: Fields, name: str) -> float | None:
         raise BadForm(
             f"{name.replace('_', ' ')} is a time in UTC such as 2026-10-01T00:00, got {text[:50]!r}"
         ) from None
-
-
-def _number(fields: Fields, name: str) -> float | None:
-    text = fields.one(name)
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1e6:
-        raise BadForm(f"the GPU budget is a number of hours from 0 to a million, got {text[:50]!r}")
-    return value
 
 
 def _repeats(fields: Fields) -> int:
