@@ -33,7 +33,7 @@ def conform(
         target = load_target(target_text)
     except ConfigurationError as error:
         name = target_text.rpartition(":")[2].rpartition("/")[2]
-        wrong = failed("loads", str(error), "Mend what is named; nothing else can be looked at before.")
+        wrong = failed("loads", str(error), "Fix this first; nothing else can be examined before.")
         return Conformance(check=name, version="?", source=target_text, properties=(wrong,))
     progress.stage("judging")
     properties = examine(target, accept=accept)

@@ -112,7 +112,7 @@ def examine_controls(
         if judged.problem:
             bad.append(judged)
     if bad:
-        todo = f"Mend the check, its probe, or what {CONTROLS_FILE} expects."
+        todo = f"Fix the check, its probe, or what {CONTROLS_FILE} expects."
         trace = next((judged.traceback for judged in bad if judged.traceback), "")
         return failed(name, examples([judged.problem for judged in bad]), todo, trace)
     outcomes = {case.control.outcome for case in cases}

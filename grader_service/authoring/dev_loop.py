@@ -101,7 +101,7 @@ class DevLoop:
             raise UsageError("there is no result to keep")
         content = _content(self._submission)
         if hashlib.sha256(content).hexdigest() != self._kept.submission:
-            raise UsageError(f"{self._submission} is not what was run; press r to run it as it is now, then c")
+            raise UsageError(f"{self._submission} has changed since its run; press r to run it again, then c")
         return record_control(looked.target, self._submission.name, content, self.params, looked.result)
 
     def look(self) -> Looked:

@@ -33,7 +33,7 @@ def create_lab(name: str, into: Path) -> tuple[Path, Path]:
         ) from None
     if name.startswith((".", "-")) or name.endswith(tuple(SUFFIXES)):
         raise UsageError(
-            f"{name!r} would be no name for a lab's file: begin with a letter or a digit, without an ending"
+            f"{name!r} cannot name a lab's file: begin with a letter or a digit, and leave out the file's ending"
         )
     if name in installed().ids():
         raise UsageError(f"there is a lab {name!r} already, from {installed().origin(name)}; choose another name")

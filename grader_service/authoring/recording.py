@@ -39,7 +39,7 @@ def record_control(target: Target, name: str, content: bytes, params: Mapping[st
     plain = to_jsonable_python(dict(params))
     if unsaid := [key for key in controls.params if key not in plain]:
         raise UsageError(
-            f"the top of {known} sets {', '.join(unsaid)} for every control, and this run did not; "
+            f"the top of {known} sets {', '.join(unsaid)} for every control, but this run did not; "
             f"begin again with --param {unsaid[0]}={_value(controls.params[unsaid[0]])}"
         )
     for control in controls.control:
@@ -51,7 +51,7 @@ def record_control(target: Target, name: str, content: bytes, params: Mapping[st
             return folder / control.file
         raise UsageError(
             f"{known} expects {control.outcome.value} {control.code} of {control.file}, which holds the same bytes; "
-            f"now it came out as {result.outcome.value} {result.code}: mend the check, or take that entry away"
+            f"now it came out as {result.outcome.value} {result.code}: fix the check, or remove that entry"
         )
     folder_name = result.outcome.value
     try:

@@ -77,12 +77,12 @@ def read_params(pairs: Sequence[str]) -> dict[str, Any]:
         if not equals or not key.isidentifier():
             raise UsageError(f"--param {pair!r}: expected key=value, such as --param least=3")
         if key in params:
-            raise UsageError(f"--param {key} stands there twice")
+            raise UsageError(f"--param {key} is given twice")
         try:
             params[key] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError as error:
             if not text.replace("_", "").replace("-", "").isalnum():
-                raise UsageError(f"--param {pair!r}: {text!r} is no TOML value: {error}") from error
+                raise UsageError(f"--param {pair!r}: {text!r} is not a TOML value: {error}") from error
             params[key] = text
     return params
 

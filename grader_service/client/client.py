@@ -118,7 +118,7 @@ class Client:
                 broker did not take the submission.
         """
         if queue not in _QUEUES:
-            raise InvalidRequest(f"queue {queue!r} is nobody's; expected {' or '.join(_QUEUES)}")
+            raise InvalidRequest(f"there is no queue {queue!r}; expected {' or '.join(_QUEUES)}")
         name = submission_id or f"{self._results.platform or 'client'}:{secrets.token_hex(8)}"
         message = {
             "submission_id": name,
@@ -146,7 +146,7 @@ class Client:
         try:
             self._broker.redis.lpush(queue, celery_message(name, queue, message))
         except RedisError as error:
-            raise self._broker.unreachable(f"did not take submission {name}", error) from error
+            raise self._broker.unreachable(f"did not accept submission {name}", error) from error
         return name
 
     def wait(

@@ -46,7 +46,7 @@ class TryLater(ClientError):
 
     def __init__(self, verdict: ReceivedVerdict) -> None:
         super().__init__(
-            f"submission {verdict.submission_id} was not taken for now ({verdict.code}): {verdict.feedback}"
+            f"submission {verdict.submission_id} was not accepted for now ({verdict.code}): {verdict.feedback}"
         )
         self.verdict = verdict
 

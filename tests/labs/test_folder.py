@@ -148,8 +148,8 @@ def test_a_new_lab_can_be_tried_at_once(tmp_path, monkeypatch):
     [
         (("new", "a b"), "cannot be the id of a lab"),
         (("new", "../up"), "cannot be the id of a lab"),
-        (("new", ".hidden"), "would be no name for a lab's file"),
-        (("new", "x.toml"), "would be no name for a lab's file"),
+        (("new", ".hidden"), "cannot name a lab's file"),
+        (("new", "x.toml"), "cannot name a lab's file"),
         (("new", "dali-pipelines"), "there is a lab 'dali-pipelines' already, from grader-service"),
         (("new", "there"), "is there already; nothing was written"),
         (("try", "there.toml", "--on", "nowhere"), "there is no folder nowhere"),

@@ -290,7 +290,7 @@ def test_a_redis_that_refuses_is_named_without_its_password(redis):
     ("separate", "dead", "said"),
     [
         (False, "broker", "the broker .* did not delete .* nothing was posted"),
-        (True, "broker", "the broker .* did not take submission lms:1"),
+        (True, "broker", "the broker .* did not accept submission lms:1"),
         (True, "results", "the results' Redis .* did not delete .* nothing was posted"),
     ],
 )
