@@ -63,5 +63,5 @@ def main() -> None:
         sys.exit(141)
     except Exception as error:  # noqa: BLE001 - there is nobody above
         traceback.print_exc()
-        tell(f"grader: a defect of the grader, {type(error).__name__}; nothing was decided by it", style="bold red")
+        tell(f"grader: internal error ({type(error).__name__}); no verdict was made", style="bold red")
         sys.exit(InfrastructureError.exit_code)

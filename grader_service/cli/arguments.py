@@ -14,7 +14,7 @@ from grader_service.settings import Settings
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
 
-ANY_ID = "Id of a submission or of one of its runs, or a beginning of 4 or more characters that fits no other."
+ANY_ID = "Id of a submission or of one of its runs; a unique prefix of at least 4 characters is enough."
 """Help of an argument that `grader_service.store.ids` reads."""
 
 

@@ -23,11 +23,12 @@ def new(
         typer.Option(help="Where the check's probe runs: none, on the graph, or beside the learner's code."),
     ] = ProbeChoice.NONE,
     package: Annotated[  # noqa: FBT002 - a flag of the command line
-        bool, typer.Option("--package", help="Make an installable project: controls, a lab and a pyproject.toml too.")
+        bool,
+        typer.Option("--package", help="Create an installable project, with controls, a lab and a pyproject.toml."),
     ] = False,
-    into: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which it is made.")] = Path(),
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Folder to create it in.")] = Path(),
 ) -> None:
-    """Make a new check that works at once: one file, and one with its tests."""
+    """Create a working check, and a file with its tests."""
     if package:
         folder = create_package(name, probe, into)
         made, steps = f"{folder} was made.", [f"cd {folder}", "grader checks test", "pip install -e .", "pytest"]
@@ -43,7 +44,7 @@ def new(
 def check_conformance(
     check: Annotated[str, typer.Argument(metavar="NAME|PATH", help="An installed check, a file, or a project.")] = ".",
     accept: Annotated[  # noqa: FBT002 - a flag of the command line
-        bool, typer.Option("--accept", help="Write conformance.lock: results may change with this version.")
+        bool, typer.Option("--accept", help="Update conformance.lock: accept results that differ from it.")
     ] = False,
     skip_controls: Annotated[  # noqa: FBT002 - see above
         bool, typer.Option("--skip-controls", help="Do not run the control submissions.")
@@ -52,10 +53,10 @@ def check_conformance(
         bool, typer.Option("--json", help="Print one JSON object per check.")
     ] = False,
 ) -> None:
-    """Test a check for conformance: does it load, judge purely, refuse what is hostile, and know its controls?
+    """Run the conformance suite on a check: loading, purity, hostile input, and its control submissions.
 
     Control submissions run as plain processes, so use it for checks and controls that you trust.
-    Exit codes: 0 everything holds, 1 something does not, 2 there is no such check or its files are wrong.
+    Exit codes: 0 nothing failed, 1 something did, 2 there is no such check or its files are wrong.
     """
     from grader_service.authoring.conformance import conform  # noqa: PLC0415 - imports the whole flow
 

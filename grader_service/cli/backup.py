@@ -31,24 +31,25 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As listed.")]
 @app.command("make")
 def make(
     *,
-    keep: Annotated[int, typer.Option(min=1, help="Remove all but so many of the newest backups afterwards.")] = 7,
+    keep: Annotated[int, typer.Option(min=1, help="Number of newest backups to keep; older ones are removed.")] = 7,
     without_artifacts: Annotated[
-        bool, typer.Option("--without-artifacts", help="Leave out what was handed in: its store is safe by itself.")
+        bool,
+        typer.Option("--without-artifacts", help="Leave out the artifacts, where their store has backups of its own."),
     ] = False,
     with_private_key: Annotated[
         bool,
         typer.Option(
             "--with-private-key",
-            help="Take the signing key along: who reads it can forge verdicts. Only where GRADER_SIGNER is not set.",
+            help="Include the signing key: whoever reads it can forge verdicts. Only where GRADER_SIGNER is not set.",
         ),
     ] = False,
     every_hours: Annotated[
-        float | None, typer.Option(min=0.1, help="Go on, and make one whenever the newest is so old.")
+        float | None, typer.Option(min=0.1, help="Keep running, and make a backup when the newest is older.")
     ] = None,
 ) -> None:
-    """Save all rows of the database and what was handed in to GRADER_BACKUP_STORE, while the service goes on working.
+    """Back up the database and the artifacts to GRADER_BACKUP_STORE while the service keeps running.
 
-    The journal of answers there is cut to what the oldest backup that is kept needs.
+    The journal of answers there is cut to what the oldest remaining backup needs.
     """
     settings = Settings()
     place = wiring.backup_place(settings)
@@ -85,25 +86,25 @@ def _make(place: Place, what: making.What, keep: int) -> None:
     if gone:
         tell(f"removed: {', '.join(gone)}")
     if made.missing_artifacts:
-        tell(f"{len(made.missing_artifacts)} artifacts are not in it, which the artifact store could not give")
+        tell(f"{len(made.missing_artifacts)} artifacts are missing in it: the artifact store could not read them")
 
 
 @app.command("list")
 def list_backups() -> None:
-    """List those that are whole, oldest first."""
+    """List the complete backups, oldest first."""
     table = table_of("name", "begun", "schema", "rows", "MB", "artifacts", "signing key")
     for one in _place().manifests():
         size = f"{one.size_bytes / 1e6:.1f}"
         artifacts = one.files.get(LISTED)
-        key = "in it" if PRIVATE_KEY in one.files else "not in it"
-        listed = "not in it" if artifacts is None else str(artifacts.lines)
+        key = "included" if PRIVATE_KEY in one.files else "not included"
+        listed = "not included" if artifacts is None else str(artifacts.lines)
         table.add_row(one.name, when(one.begun_at), one.database_schema, str(one.rows), size, listed, key)
     console().print(table if table.row_count else "none")
 
 
 @app.command("check")
 def check(name: Name = "newest") -> None:
-    """Read a backup and its artifacts, and compare them with what was written. Exit code 1 if one differs."""
+    """Check a backup and its artifacts against its manifest. Exit code 1 if one is missing or damaged."""
     place = _place()
     manifest = place.manifest(name)
     with ProgressDisplay() as progress:
@@ -111,28 +112,28 @@ def check(name: Name = "newest") -> None:
     for one in damaged[:_SHOWN]:
         tell(f"damaged: {one}")
     if damaged:
-        tell(f"{manifest.name}: {len(damaged)} files are gone or damaged")
+        tell(f"{manifest.name}: {len(damaged)} files are missing or damaged")
         raise typer.Exit(1)
-    tell(f"{manifest.name}: all {len(manifest.files)} files and the artifacts are what was written")
+    tell(f"{manifest.name}: all {len(manifest.files)} files and the artifacts are intact")
 
 
 @app.command("restore")
 def restore(
     name: Name = "newest",
     *,
-    replace: Annotated[bool, typer.Option("--replace", help="Delete what the database holds first.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="First delete everything in the database.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Restore a backup, and what platforms were told since; then start the workers.
+    """Restore a backup, and the verdicts that platforms got after it was made. Start the workers afterwards.
 
-    Verdicts that were sent after the backup was made come from the journal of answers, and are sent again. Learners who
-    were erased since are erased again. Exit code 1 when a signature does not hold or an artifact is lost.
+    The later verdicts come from the journal of answers, and are sent again. Learners who were erased later are erased
+    again. Exit code 1 when a signature is invalid or an artifact is lost.
     """
     settings = Settings()
     place = wiring.backup_place(settings)
     manifest = place.manifest(name)
-    if replace and not yes and not typer.confirm("Delete all that the database holds, for ever?", err=True):
-        raise UsageError("nothing was restored; `--yes` does not ask")
+    if replace and not yes and not typer.confirm("Permanently delete everything in the database?", err=True):
+        raise UsageError("nothing was restored; --yes skips the question")
     store = wiring.open_store(settings)
     keys = settings.key_dir if settings.signer is None else signer_of(settings)
     where = restoring.Where(store, keys, wiring.open_artifacts(settings), operator())
@@ -144,7 +145,7 @@ def restore(
 
 @app.command("keys")
 def keys(name: Name = "newest") -> None:
-    """Print the public keys of a backup, and of the journal since, as JSON: for `grader keys add -`."""
+    """Print the public keys of a backup and of the journal after it, as JSON for `grader keys add -`."""
     place = _place()
     typer.echo(restoring.saved_keys(place, place.manifest(name)).model_dump_json(indent=2))
 
@@ -153,28 +154,28 @@ def _told(manifest: Manifest, done: restoring.Restored) -> int:
     """Says what was restored; the exit code."""
     adopted, checked = done.adopted, done.checked
     tell(f"{manifest.name}: {done.rows} rows, {done.artifacts} artifacts")
-    until = f", the last of {when(adopted.last_at)}" if adopted.last_at is not None else ""
+    until = f" (last entry {when(adopted.last_at)})" if adopted.last_at is not None else ""
     tell(
-        f"since {when(manifest.begun_at)}, by the journal{until}: {adopted.verdicts} verdicts taken over, "
+        f"from the journal since {when(manifest.begun_at)}{until}: {adopted.verdicts} verdicts restored, "
         f"{adopted.answers} answers to send again, {adopted.erased} learners erased again"
     )
-    tell(f"{sum(checked.by_key.values())} signatures hold, {len(checked.bad)} do not")
+    tell(f"{sum(checked.by_key.values())} signatures are valid, {len(checked.bad)} are not")
     for key, number in checked.by_key.items():
         tell(f"  {key}: {number}")
     for verdict_id in checked.bad[:_SHOWN]:
-        tell(f"  does not hold: verdict {verdict_id}")
+        tell(f"  invalid signature: verdict {verdict_id}")
     for digest in done.lost_artifacts[:_SHOWN]:
         tell(f"lost: artifact {digest}")
     if done.unknown_keys:
         tell(
-            f"the signer does not know these public keys of before: {', '.join(done.unknown_keys)}. What they "
-            "signed is refused until `grader backup keys` is given to `grader keys add -` where the signer runs"
+            f"the signer does not know these earlier public keys: {', '.join(done.unknown_keys)}. Verdicts that they "
+            "signed are rejected until `grader keys add -`, run at the signer, gets the output of `grader backup keys`"
         )
     if done.private_key:
         tell("the signing key of the backup is in use again")
     tell(
-        "what was accepted since and not answered is not known here: platforms post it again. "
-        "`grader reconcile FILE` says which of their ids never arrived"
+        "submissions that were accepted after the backup and not answered are lost: platforms have to post them "
+        "again. `grader reconcile FILE` lists the ids that are unknown here"
     )
     return 1 if checked.bad or done.lost_artifacts else 0
 

@@ -52,9 +52,9 @@ def run_check(
     observations: Annotated[str, typer.Option(metavar="FILE.jsonl|-", help="One JSON object per line.")],
     lab: Annotated[str, typer.Option(metavar="ID|FILE", help="Lab whose parameters are used.")] = "dali-pipelines",
 ) -> None:
-    """Judge given observations without a run: one JSON object in, one Result out per line.
+    """Judge observations without a run: reads one JSON object per line, and writes one result per line.
 
-    An observation that the check does not accept gives a line with outcome `error` and code `observation.invalid`.
+    An invalid observation gives a line with outcome `error` and code `observation.invalid`.
     """
     registry = Registry()
     step, check = _find(named_lab(lab, registry), check_id)

@@ -26,20 +26,20 @@ from grader_service.report.formats import ABSENT
 from grader_service.store import cohorts, fairness
 from grader_service.store.engine import Store
 
-app = group("Cohorts: list, weight, export, report. What is in force.", callback=look_seldom)
+app = group("Cohorts and their verdicts in force: list, weight, export, report.", callback=look_seldom)
 
 _Cohort = Annotated[str, typer.Argument(metavar="COHORT", help="As `grader cohort list` shows it.")]
 _Lab = Annotated[list[str] | None, typer.Option("--lab", metavar="ID", help="Only this lab; repeatable.")]
-_Status = Annotated[list[Status] | None, typer.Option("--status", help="Only verdicts that say so; repeatable.")]
+_Status = Annotated[list[Status] | None, typer.Option("--status", help="Only verdicts with this status; repeatable.")]
 _Check = Annotated[
     list[str] | None,
-    typer.Option("--check", metavar="ID[=OUTCOME]", help="Only verdicts with this check, and so; repeatable."),
+    typer.Option("--check", metavar="ID[=OUTCOME]", help="Only verdicts with this check and outcome; repeatable."),
 ]
 _Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="Only what came then or later: 2026-09-21, or 2026-09-21T14:00Z."),
+    typer.Option("--since", metavar="TIME", help="Received then or later, such as 2026-09-21 or 2026-09-21T14:00Z."),
 ]
-_Latest = Annotated[bool, typer.Option("--latest", help="Of each learner and lab only what came last.")]
+_Latest = Annotated[bool, typer.Option("--latest", help="Only the latest submission of each learner to each lab.")]
 
 
 @app.command("list")
@@ -74,14 +74,14 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
 @app.command("weight")
 def weight(
     cohort: Annotated[str, typer.Argument(metavar="COHORT", help="Its name; '' for submissions without a cohort.")],
-    share: Annotated[float, typer.Argument(metavar="WEIGHT", help="0.01 to 100; cohorts weigh 1 unless told.")],
+    share: Annotated[float, typer.Argument(metavar="WEIGHT", help="0.01 to 100; the default is 1.")],
 ) -> None:
     """Give a cohort a larger or a smaller share of the GPUs while several have runs waiting.
 
-    One that weighs 2 gets twice the GPU time of one that weighs 1. It may be given before the first submission comes.
+    A cohort with weight 2 gets twice the GPU time of one with weight 1. The first submission may come later.
     """
     fairness.set_weight(service_store(), cohort, share, operator())
-    say(f"cohort {neutralise(cohort)!r} weighs {share:g}")
+    say(f"cohort {neutralise(cohort)!r} has weight {share:g}")
 
 
 @app.command("export")
@@ -89,7 +89,7 @@ def export(
     cohort: _Cohort,
     *,
     form: Annotated[CohortForm, typer.Option("--format", help="What to write.")],
-    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE|-", help="Where; - is standard output.")],
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE|-", help="File; - is standard output.")],
     lab: _Lab = None,
     status: _Status = None,
     check: _Check = None,
@@ -97,15 +97,15 @@ def export(
     latest: _Latest = False,
     allow_rehearsal: Annotated[
         bool,
-        typer.Option("--allow-rehearsal", help="Give rehearsals a Gradescope document too, as if they were grades."),
+        typer.Option("--allow-rehearsal", help="Export rehearsals to Gradescope too, as if they were grades."),
     ] = False,
 ) -> None:
     """Write the verdicts in force, one row or document for each submission. A missing score is never written as 0.
 
-    In CSV a text that a spreadsheet would take for a formula gets an apostrophe in front.
+    In CSV an apostrophe is put in front of text that a spreadsheet would read as a formula.
     """
     if allow_rehearsal and form != "gradescope":
-        raise UsageError("--allow-rehearsal is for --format gradescope; tables hold rehearsals and say so in `mode`")
+        raise UsageError("--allow-rehearsal needs --format gradescope; tables have rehearsals, marked in `mode`")
     store = service_store()
     selection = _selection(store, cohort, lab, status, check, since, latest=latest)
     entries = cohorts.entries(store, selection)
@@ -116,14 +116,14 @@ def export(
     bundled = write_bundle(out, entries, partial(cohorts.documents, store), allow_rehearsal=allow_rehearsal)
     tell(f"grader: {bundled.documents} documents")
     if bundled.held_back:
-        tell(f"grader: {bundled.held_back} submissions have none; manifest.csv says why")
+        tell(f"grader: {bundled.held_back} submissions have no document; manifest.csv says why")
 
 
 @app.command("report")
 def report(
     cohort: _Cohort,
     *,
-    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE.html|-", help="Where; - is standard output.")],
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE.html|-", help="File; - is standard output.")],
     lab: _Lab = None,
     status: _Status = None,
     check: _Check = None,
@@ -151,7 +151,7 @@ def _selection(
 ) -> Selection:
     known = {item.cohort for item in cohorts.cohorts(store)}
     if cohort not in known:
-        raise UsageError(f"no submission is of a cohort {neutralise(cohort)[:100]!r}; `grader cohort list` shows them")
+        raise UsageError(f"there is no submission of cohort {neutralise(cohort)[:100]!r}; see `grader cohort list`")
     return named(
         cohorts=[cohort],
         labs=labs,

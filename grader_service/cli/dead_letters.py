@@ -36,39 +36,39 @@ def list_letters() -> None:
 
 @app.command("show")
 def show(letter_id: LetterId) -> None:
-    """Write the bytes of one as they came. Whoever sent them chose them: do not print them on a terminal unseen."""
+    """Write the raw bytes of a message. Its sender chose them: do not print them to a terminal unchecked."""
     _, data = dead_letters.letter(service_store(), letter_id)
     sys.stdout.buffer.write(data)
 
 
 @app.command("post")
 def post(letter_id: LetterId) -> None:
-    """Put one on its queue again, after what it failed on was mended."""
+    """Put a message back on its queue, after what made it fail was fixed."""
     store = service_store()
     letter, data = dead_letters.letter(store, letter_id)
     if not letter.whole:
         raise UsageError(
-            f"of dead letter {letter_id}, {letter.size_bytes} bytes, only {len(data)} were kept; no message that large "
-            "is taken: `grader dead-letters remove` it, and tell its sender"
+            f"dead letter {letter_id} had {letter.size_bytes} bytes, of which {len(data)} were kept; messages of that "
+            "size are not accepted: remove it with `grader dead-letters remove`, and tell its sender"
         )
     try:
         wiring.open_redis(Settings()).lpush(letter.queue, data)
     except RedisError as error:
-        raise InfrastructureError(f"the broker did not take it, and it is still kept: {error}") from error
+        raise InfrastructureError(f"the broker did not accept it, so the dead letter stays: {error}") from error
     if dead_letters.remove(store, letter, operator(), "posted"):
-        console().print(f"{letter_id}: on the queue {letter.queue} again")
+        console().print(f"{letter_id}: put back on the queue {letter.queue}")
     else:
-        console().print(f"{letter_id}: could not be handled this time either, and is still kept")
+        console().print(f"{letter_id}: failed again, and stays a dead letter")
         raise typer.Exit(1)
 
 
 @app.command("remove")
 def remove(letter_id: LetterId) -> None:
-    """Delete one for good."""
+    """Delete a message permanently."""
     store = service_store()
     letter, _ = dead_letters.letter(store, letter_id)
     if dead_letters.remove(store, letter, operator(), "removed"):
         console().print(f"{letter_id}: removed")
     else:
-        console().print(f"{letter_id}: came once more just now, and is still kept")
+        console().print(f"{letter_id}: arrived once more just now, so it was not removed")
         raise typer.Exit(1)

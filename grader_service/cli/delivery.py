@@ -71,7 +71,7 @@ class Delivery:
         if self.json_file is not None:
             texts.append((self.json_file, lambda: document))
         if self.evidence is not None and evidence is None:
-            tell(f"grader: there is no evidence to write to {self.evidence}: no run came to its end")
+            tell(f"grader: no evidence was written to {self.evidence}: no run finished")
         elif self.evidence is not None and evidence is not None:
             text = evidence.model_dump_json(indent=2) + "\n"
             texts.append((self.evidence, lambda: text))

@@ -23,26 +23,26 @@ from grader_service.settings import Settings
 if TYPE_CHECKING:
     from grader_service.authoring.dev_loop import DevLoop, Looked
 
-_KEYS = "save the file to judge again; r: run the submission again, c: keep it as a control, q: end"
+_KEYS = "save the file to judge again; r: run the submission again, c: keep it as a control, q: quit"
 
 
 def dev(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The check's file, whose changes are followed.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The check's file, which is watched.")],
     submission: Annotated[Path, typer.Argument(help="A .py, .ipynb, .zip, .tar or .tar.gz submission.")],
     param: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter of the check, its value as in TOML.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter of the check, with a TOML value.")
     ] = None,
     sandbox: SandboxOption = "process",
     once: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--once", help="Judge once and end.")
     ] = False,
 ) -> None:
-    """Judge a submission at every save of a check: its run is kept, so that the result comes within a second.
+    """Judge a submission again whenever the check's file is saved; the evidence of its run is kept for that.
 
-    Shown are the result, the observation that it was judged on, what the check's probe printed, and with its line
-    whatever the check or the probe raises. The submission runs again only where the check asks for other evidence.
+    Prints the result, the observation that was judged, what the check's probe printed, and the traceback of what the
+    check or the probe raised. The submission runs again only when the check needs other evidence.
 
-    Exit codes of --once: 0 the check answered, 1 it raised or does not load; 2, 3 and 5 as for `grader grade`.
+    Exit codes of --once: 0 the check gave a result, 1 it raised or does not load; 2, 3 and 5 as for `grader grade`.
     """
     from grader_service.authoring.dev_loop import DevLoop  # noqa: PLC0415 - imports the whole flow
     from grader_service.authoring.trying import read_params  # noqa: PLC0415 - see above

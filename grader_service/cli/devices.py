@@ -15,7 +15,7 @@ from grader_service.store.engine import Store
 app = group("GPUs and slots: list, ready, drain.")
 
 DeviceId = Annotated[str | None, typer.Argument(metavar="DEVICE", help="As listed.")]
-Host = Annotated[str | None, typer.Option(help="Every device of this host, in place of one device.")]
+Host = Annotated[str | None, typer.Option(help="All devices of this host instead of one device.")]
 _LOOK_S = 2.0
 
 
@@ -31,7 +31,7 @@ def list_devices() -> None:
 
 @app.command("ready")
 def ready(device_id: DeviceId = None, *, host: Host = None) -> None:
-    """Put a device back into service after a look at it; of a host, those that were drained, not the quarantined."""
+    """Put a device back into service. With --host: all drained devices of the host, but no quarantined ones."""
     _move(service_store(), device_id, host, device_store.READY, None)
 
 
@@ -40,10 +40,10 @@ def drain(
     device_id: DeviceId = None,
     *,
     host: Host = None,
-    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the next person.")] = "drained by an operator",
-    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing runs on them any more.")] = False,
+    reason: Annotated[str, typer.Option("--reason", "-m", help="For other operators.")] = "drained by an operator",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing runs there.")] = False,
 ) -> None:
-    """Take no further runs on a device; what runs on it is finished. Of a host, those that are in service."""
+    """Take no more runs on a device; the current run is finished. With --host: all devices that are in service."""
     store = service_store()
     names = _move(store, device_id, host, device_store.DRAINING, reason)
     if wait:
@@ -53,7 +53,7 @@ def drain(
 def _move(store: Store, device_id: str | None, host: str | None, state: str, reason: str | None) -> list[str]:
     """Says what became of each device that was meant; returns them all."""
     if (device_id is None) == (host is None):
-        raise UsageError("name one device, or all of a host with --host; `grader devices list` has both")
+        raise UsageError("name a device, or a host with --host; `grader devices list` shows both")
     if device_id is not None:
         if not device_store.set_state(store, device_id, state, reason, operator()):
             raise UsageError(f"no worker has announced a device {device_id}; see `grader devices list`")

@@ -23,16 +23,15 @@ def doctor(
     *,
     service: Annotated[
         bool,
-        typer.Option("--service", help="Ask the running service in place of this host: each worker, by the store."),
+        typer.Option("--service", help="Check the running service instead, by what its workers have reported."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding and line.")] = False,
 ) -> None:
-    """Say what this host can do, and why not. Exit code 0 when submissions can be graded in Docker, else 3.
+    """Check what this host can run, and say what is missing. Exit code 0 if Docker can grade submissions, else 3.
 
-    With --service, say of each worker of the service whether it can do its work: exit code 1 when one cannot or is
-    silent, when one of its chores has failed for a minute, or when there is no runner or no judge. Below them, how much
-    of its memory each Redis uses, as a judge saw it last, the disks that are nearly full (one that is full takes
-    nothing), and the newest backup.
+    With --service, check each worker of the service: exit code 1 when one is not ready or silent, when one of its
+    chores has failed for a minute, or when there is no runner or no judge. Also shows the memory use of each Redis, as
+    a judge saw it last, disks that are nearly full, and the age of the newest backup.
     """
     if service:
         raise typer.Exit(_service(as_json=as_json))
@@ -64,7 +63,7 @@ def _service(*, as_json: bool) -> int:
         _show_memory(workers.newest_memory(found))
         _show_disks(heard)
         age_s = backups.age_s(store)
-        said = "none was made: `grader backup make`" if age_s is None else f"{age_s / 3600:.1f} h ago"
+        said = "none; make one with `grader backup make`" if age_s is None else f"{age_s / 3600:.1f} h ago"
         say(f"\nnewest backup: {said}")
     broken = [
         worker
@@ -80,7 +79,7 @@ def _show_workers(found: Sequence[Worker], absent: Sequence[str]) -> None:
         state = Text(worker.state.replace("_", " "), "green" if worker.state == "ready" else "red")
         rows.append((worker.worker_id, worker.host, state, f"{worker.seen_s:.0f} s ago", worker.reason or ""))
     rows += [(role, "", Text("absent", "red"), "", _start(role)) for role in absent]
-    console().print(table_of("worker", "host", "state", "spoke", "why", rows=rows))
+    console().print(table_of("worker", "host", "state", "last seen", "why", rows=rows))
 
 
 def _show_chores(heard: Sequence[Worker]) -> None:
@@ -89,7 +88,7 @@ def _show_chores(heard: Sequence[Worker]) -> None:
         for worker in heard
         for name, chore in worker.chores.items()
     )
-    _show_below(table_of("worker", "chore that fails", "for", "why", rows=rows))
+    _show_below(table_of("worker", "failing chore", "for", "why", rows=rows))
 
 
 def _show_memory(used: Mapping[str, float]) -> None:
@@ -107,7 +106,7 @@ def _show_disks(heard: Sequence[Worker]) -> None:
         for name, ratio in worker.disk.items()
         if ratio >= _NEARLY_FULL
     )
-    _show_below(table_of("worker", "its folder", "disk used", rows=rows))
+    _show_below(table_of("worker", "folder", "disk used", rows=rows))
 
 
 def _show_below(table: Table) -> None:
@@ -117,4 +116,4 @@ def _show_below(table: Table) -> None:
 
 
 def _start(role: str) -> str:
-    return f"there is none: start `grader worker {role}`"
+    return f"none is running: start `grader worker {role}`"

@@ -29,15 +29,15 @@ def erase(
     *,
     learner: Annotated[str, typer.Option(metavar="ID", help="As the platform sends it.")],
     reference: Annotated[
-        str, typer.Option(metavar="TEXT", help="Stands in the note, such as the number of the request. No name.")
+        str, typer.Option(metavar="TEXT", help="For the note, such as the number of the request; not a name.")
     ] = "",
-    note: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the note there too.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    note: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the note to this file.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove everything about a learner, for ever, and print a signed note of what was removed.
+    """Permanently remove all data of a learner, and print a signed note of what was removed.
 
-    Submissions, runs, evidence, verdicts and answers go, also those that are under way; events stay for the figures and
-    name nothing of it. Artifacts follow within two days. The note has the SHA-256 of ID in place of ID.
+    Removes submissions, runs, evidence, verdicts and answers, also those in progress. Events stay for statistics, but
+    no longer identify anyone. Artifacts are removed within two days. The note has the SHA-256 of ID instead of ID.
     """
     if len(reference) > _LONGEST:
         raise UsageError(f"a reference has at most {_LONGEST} characters, got {len(reference)}; nothing was removed")
@@ -46,10 +46,8 @@ def erase(
     tell(f"submissions of this learner: {erasing.submissions_of(store, learner)}")
     for one in erasing.notes_about(store, learner):
         tell(f"erased before: {one['erasure_id']}, at {one['finished_at']}")
-    if not yes and not (
-        sys.stdin.isatty() and typer.confirm("Remove everything about this learner, for ever?", err=True)
-    ):
-        raise UsageError("nothing was removed; `--yes` removes without asking")
+    if not yes and not (sys.stdin.isatty() and typer.confirm("Permanently remove all data of this learner?", err=True)):
+        raise UsageError("nothing was removed; --yes skips the question")
     by = operator()
     place = _backups(settings, store)
     signer = signer_of(settings)
@@ -74,8 +72,8 @@ def _backups(settings: Settings, store: Store) -> Place | None:
         return wiring.backup_place(settings)
     if backups.age_s(store) is not None:
         raise UsageError(
-            "there are backups, and GRADER_BACKUP_STORE does not say here where: a restored one would bring the "
-            "learner back. Give the command where it is set, with compose in the container `judge`; nothing was removed"
+            "nothing was removed: there are backups, and GRADER_BACKUP_STORE is not set here, so that restoring one "
+            "would bring the data back. Run the command where it is set, with compose in the container `judge`"
         )
     return None
 
@@ -87,8 +85,8 @@ def _note_for_backups(place: Place, store: Store, note: dict[str, Any]) -> None:
         note_erasure(place, note["learner_sha256"], backups.now(store), json.dumps(note, indent=2))
     except InfrastructureError as error:
         raise InfrastructureError(
-            f"everything was removed, and the note is above; but a backup of before, restored, would bring it back: "
-            f"{error}. Give the command again once that is mended"
+            f"everything was removed, and the note is above, but it could not be stored with the backups: {error}. "
+            "Restoring one would bring the data back: run the command again once this is fixed"
         ) from error
 
 

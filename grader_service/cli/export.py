@@ -26,29 +26,29 @@ def export(
         list[str],
         typer.Argument(
             metavar="VERDICT.json|ID...",
-            help="Verdicts as JSON or JSON lines; - is standard input. What is no file is the id of a submission or of "
-            "one of its runs, or a unique beginning of 4 or more characters: the verdict in force in the store.",
+            help="Files with verdicts, as JSON or JSON lines; - is standard input. What is not a file is the id of a "
+            "submission or of one of its runs, or a unique prefix of at least 4 characters: its verdict in force.",
         ),
     ],
     form: Annotated[VerdictForm, typer.Option("--format", help="What to write.")],
     out: Annotated[
-        str, typer.Option(metavar="FILE|DIR|-", help="A folder, or a name with / at its end, gets a file each.")
+        str, typer.Option(metavar="FILE|DIR|-", help="A folder, or a name that ends in /, gets one file each.")
     ] = "-",
     verify: Annotated[
         list[str] | None,
-        typer.Option(metavar="PUBLIC_KEY", help="Export only what this key signed, 64 hexadecimal digits; repeatable."),
+        typer.Option(metavar="PUBLIC_KEY", help="Export only what this key (64 hex digits) signed; repeatable."),
     ] = None,
     allow_rehearsal: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--allow-rehearsal", help="Export rehearsals too, as if they were grades.")
     ] = False,
     points: Annotated[
-        float | None, typer.Option(help="Export only verdicts on so many points: all steps of the lab.")
+        float | None, typer.Option(help="Export only verdicts with this maximum score: all steps of the lab.")
     ] = None,
 ) -> None:
     """Write verdicts in the format of another platform. A missing score is never written as 0.
 
-    Exit codes: 0 all exported, 1 some held back (signature, rehearsal, points), 2 some were no verdicts, or usage, 3
-    the store did not answer.
+    Exit codes: 0 all exported, 1 some held back (signature, rehearsal, points), 2 some were not verdicts, or usage, 3
+    the database did not answer.
     """
     keys = [public_key(key) for key in verify or []]
     folder = out != "-" and (out.endswith("/") or Path(out).is_dir())
@@ -72,7 +72,7 @@ def export(
     elif len(chosen) > 1 and not VERDICTS[form].takes_several:
         raise UsageError(
             f"{form} has one document for each submission, and there are {len(chosen)}; "
-            "give a folder: --out DIR/, with the / at its end when it is not there yet"
+            "name a folder: --out DIR/, with the final / if it does not exist yet"
         )
     elif chosen:
         write_text(out, VERDICTS[form].write(chosen))
@@ -97,7 +97,7 @@ def _all(sources: Sequence[str], keys: Sequence[str]) -> Iterator[Found | Refuse
             yield Refused(name, f"cannot be read: {error.strerror}. Name a file with verdicts.", held_back=False)
             continue
         if len(content) > MOST_BYTES:
-            problem = f"larger than {MOST_BYTES >> 20} MiB, the most that is read at once. Split it."
+            problem = f"larger than {MOST_BYTES >> 20} MiB, the limit for one file. Split it."
             yield Refused(name, problem, held_back=False)
             continue
         yield from read(name, content, keys)
@@ -120,7 +120,7 @@ def _in_force(open_store: Callable[[], "Store"], source: str, keys: Sequence[str
         yield Refused(source, f"there is no such file, and {error}", held_back=False)
         return
     except InfrastructureError as error:
-        raise InfrastructureError(f"{source} is no file, and whether it is an id cannot be asked: {error}") from error
+        raise InfrastructureError(f"{source} is not a file, and could not be looked up as an id: {error}") from error
     submission_id = found.submission["submission_id"]
     if found.verdict is None:
         problem = f"submission {submission_id} has no verdict yet. `grader status {submission_id}` says where it is."
@@ -133,7 +133,7 @@ def _write_folder(folder: Path, form: VerdictForm, chosen: Sequence[Verdict]) ->
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{folder} cannot be made a folder: {error.strerror}") from error
+        raise UsageError(f"the folder {folder} cannot be created: {error.strerror}") from error
     names = file_names([verdict.submission_id for verdict in chosen], VERDICTS[form].ending)
     for verdict in chosen:
         write_text(str(folder / names[verdict.submission_id]), VERDICTS[form].write([verdict]))

@@ -44,7 +44,7 @@ EXIT_CODES = {
 DeviceChoice = Literal["auto", "cuda", "cpu"]
 SandboxChoice = Literal["docker", "kubernetes", "process"]
 LabOption = Annotated[str, typer.Option(metavar="ID|FILE", help="Id of the lab, or its file.")]
-DeviceOption = Annotated[DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")]
+DeviceOption = Annotated[DeviceChoice, typer.Option(help="cpu is a rehearsal: complete, but not a grade.")]
 SandboxOption = Annotated[SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")]
 
 
@@ -73,7 +73,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
     report: Annotated[str | None, typer.Option(metavar="FILE.html", help="Write a report that opens offline.")] = None,
     audience: Annotated[
         Audience,
-        typer.Option("--for", help="Who reads the terminal and the report; staff: codes, details and provenance too."),
+        typer.Option("--for", help="Reader of output and report; staff also see codes, details and provenance."),
     ] = Audience.LEARNER,
     steps: Annotated[str, typer.Option(help="Only these step ids, separated by commas.")] = "",
     evidence: Annotated[str | None, typer.Option(metavar="FILE", help="Write the evidence too, for staff.")] = None,
@@ -84,12 +84,12 @@ def grade(  # noqa: PLR0917 - one parameter per option
         Path | None, typer.Option(metavar="FILE.py", help="Try this check without installing it, as the step `tried`.")
     ] = None,
     param: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter of that check, its value as in TOML.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter of that check, with a TOML value.")
     ] = None,
 ) -> None:
     """Grade one submission and print the verdict.
 
-    With --check the lab gets a last step `tried`, and the verdict names the file; --steps tried grades nothing else.
+    --check adds a last step `tried` to the lab, and the verdict names the file; --steps tried grades only that step.
 
     Exit codes: 0 passed, 1 failed, 2 usage, 3 our fault or a file could not be written, 4 inconclusive or unverified,
     5 rejected. The verdict is printed in any case.
@@ -152,7 +152,7 @@ def _show_raised(evidence: Evidence | None) -> None:
 def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], steps: tuple[str, ...]) -> LabSpec:
     if loaded is None:
         if param:
-            raise UsageError("--param sets parameters of a check that is tried; name its file with --check")
+            raise UsageError("--param needs --check: it sets a parameter of the check in that file")
         return spec
     tell(f"grader: check {loaded.check.id} is tried from a {loaded.distribution}; the verdict says so", "yellow")
     from grader_service.authoring.trying import read_params, with_tried
@@ -176,5 +176,5 @@ def taken_device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> 
         else:
             return "cuda", gpu
     if choice == "cuda":
-        raise ConfigurationError("--device cuda: no NVIDIA driver or GPU answers on this host; see `grader doctor`")
+        raise ConfigurationError("--device cuda: this host has no working NVIDIA driver or GPU; see `grader doctor`")
     return "cpu", None

@@ -33,7 +33,7 @@ def build_images(
     ] = None,
     base: Annotated[
         Literal["auto", "registry", "debootstrap"],
-        typer.Option(help="auto: a public base where a registry answers, else Debian packages."),
+        typer.Option(help="auto: a public image if a registry answers, else one of Debian packages."),
     ] = "auto",
     lab_lock: Annotated[
         Path | None,
@@ -42,16 +42,16 @@ def build_images(
             exists=True,
             dir_okay=False,
             readable=True,
-            help="Build the lab image with the packages of this lock. GRADER_LAB_IMAGE takes the tag that is printed.",
+            help="Build the lab image with the packages of this lock file; set GRADER_LAB_IMAGE to the printed tag.",
         ),
     ] = None,
     *,
     rebuild: Annotated[bool, typer.Option(help="Build even when the image is up to date.")] = False,
 ) -> None:
-    """Build images from their lock files, beside each other. Needs a Docker engine; no container registry.
+    """Build images from their lock files, in parallel. Needs a Docker engine, but no container registry.
 
-    `all`, which is what is built where none is named, are `lab` and `service`. `stand-ins` are Redis and PostgreSQL for
-    compose.yaml where no registry answers.
+    `all`, the default, are `lab` and `service`. `stand-ins` are Redis and PostgreSQL for compose.yaml where no registry
+    answers.
     """
     from images.build import RECIPES, build, lab_with
     from sandbox.docker.engine import connect_engine
@@ -60,7 +60,7 @@ def build_images(
     recipes = {name: recipe for name, recipe in RECIPES.items() if wanted & {ImageChoice.ALL, ImageChoice(name)}}
     if lab_lock is not None:
         if "lab" not in recipes:
-            raise typer.BadParameter("only the lab image is built of it; name `lab` or `all`", param_hint="--lab-lock")
+            raise typer.BadParameter("it is for the lab image; name `lab` or `all`", param_hint="--lab-lock")
         recipes["lab"] = lab_with(lab_lock)
     client = connect_engine(_BUILD_TIMEOUT_S)
     with ProgressDisplay() as progress:
@@ -78,7 +78,7 @@ def build_images(
 
 @app.command("list")
 def list_images() -> None:
-    """List the images on this engine and whether they are of this version's lock files."""
+    """List the images on this engine, and whether they match this version's lock files."""
     from images.build import BASE_LABEL, RECIPES, recipe_digest
     from sandbox.docker.engine import connect_engine
 
@@ -98,7 +98,7 @@ def list_images() -> None:
 def show_sbom(
     image: Annotated[str, typer.Argument(metavar="IMAGE", help="Such as grader-service:latest, or an id.")],
 ) -> None:
-    """Print what an image holds: packages, versions, licences, as CycloneDX JSON that was made with the image."""
+    """Print the SBOM of an image (packages, versions, licences) as CycloneDX JSON; it is made with the image."""
     from images.sbom import read_sbom
     from sandbox.docker.engine import connect_engine
 

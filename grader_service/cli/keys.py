@@ -20,16 +20,16 @@ from grader_service.signer.serving import serve
 app = group("Signing keys: list, show, make, rotate, revoke, add.")
 GivenKey = Annotated[
     str | None,
-    typer.Option("--key", metavar="FILE|-", help="Sign with this private key, in PEM form, in place of a new one."),
+    typer.Option("--key", metavar="FILE|-", help="Use this private key, in PEM form, instead of a new one."),
 ]
 
 
 @app.command("list")
 def list_keys(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="As it is published for platforms.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, in the form for platforms.")] = False,
 ) -> None:
-    """List the public keys, the one in use first, with the times in which they signed, and those that are revoked."""
+    """List the public keys, the one in use first, with the time in which each was in use; also revoked keys."""
     keys = signer_of(Settings()).keys()
     if as_json:
         typer.echo(keys.model_dump_json(indent=2))
@@ -45,7 +45,7 @@ def list_keys(
 def show(
     *,
     bare: Annotated[
-        bool, typer.Option("--hex", help="Only the keys, in one line, without revoked ones: GRADER_PUBLIC_KEYS.")
+        bool, typer.Option("--hex", help="Only the keys that are not revoked, in one line, for GRADER_PUBLIC_KEYS.")
     ] = False,
 ) -> None:
     """Print the public keys, the one in use first: id and 64 hexadecimal digits each."""
@@ -59,7 +59,7 @@ def show(
 
 @app.command("make")
 def make(key: GivenKey = None) -> None:
-    """Make the first key of a new service. Where there is one, nothing is done, and the exit code is 2."""
+    """Create the first key of a new service. Exit code 2, and no change, when there is one."""
     made = key_folder.make(_own_folder(), None if key is None else read_input(key))
     typer.echo(f"{key_id(made)} {made} in use")
 
@@ -74,40 +74,40 @@ def rotate(key: GivenKey = None) -> None:
 @app.command("revoke")
 def revoke(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Its id, or its 64 hexadecimal digits.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="For everybody who reads the list.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Published in the list of keys.")],
     since: Annotated[
         datetime | None,
         typer.Option(
             metavar="TIME",
             formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"],
-            help="Believe what is dated before, such as 2026-11-28T10:00:00Z. Who has the key can date so: without it, "
-            "nothing of it is believed.",
+            help="Still accept verdicts from before this time, such as 2026-11-28T10:00:00Z. Whoever has the key can "
+            "backdate: without this option, no verdict signed with it is accepted.",
         ),
     ] = None,
 ) -> None:
-    """Say that a key was stolen: nothing that it signed is believed any more. `grader keys rotate` first."""
+    """Revoke a stolen key: nothing that it signed is accepted any more. Run `grader keys rotate` first."""
     if len(reason) > 200:
         raise UsageError(f"a reason has at most 200 characters, got {len(reason)}")
     gone = key_folder.revoke(_own_folder(), key.lower(), reason, None if since is None else since.astimezone())
-    typer.echo(f"{key_id(gone.public_key)} {gone.public_key} {_state(gone, 1)}; give platforms the list anew")
+    typer.echo(f"{key_id(gone.public_key)} {gone.public_key} {_state(gone, 1)}; give platforms the new list")
 
 
 @app.command("add")
 def add(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="As `list --json` or `grader backup keys` prints it.")],
 ) -> None:
-    """Know public keys of before as this service's own, such as those of a backup; print those that are new."""
+    """Add earlier public keys of this service, such as those of a backup; print those that were not known."""
     for one in key_folder.add(_own_folder(), KeyList.read(read_input(file), file)):
         typer.echo(f"{key_id(one)} {one}")
 
 
 def signer(
-    socket: Annotated[Path, typer.Option(metavar="PATH", help="Listen there; others name it as GRADER_SIGNER.")],
+    socket: Annotated[Path, typer.Option(metavar="PATH", help="Socket to listen on; set as GRADER_SIGNER elsewhere.")],
 ) -> None:
-    """Sign verdicts and notes of erasures for who may open the socket, until told to stop.
+    """Sign verdicts and notes of erasures for every process that may open the socket, until stopped.
 
-    The key is in GRADER_STATE_DIR/keys, as a user of its own whose files judges cannot read. With GRADER_PRODUCTION
-    there must be one: `grader keys make`.
+    The key is in GRADER_STATE_DIR/keys; run this as a user whose files judges cannot read. With GRADER_PRODUCTION there
+    must be a key: `grader keys make`.
     """
     configure_logs("signer")
     settings = Settings()

@@ -27,9 +27,9 @@ _MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗"}
 
 def new(
     name: Annotated[str, typer.Argument(help="Id of the lab, such as image-decoding.")],
-    into: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which it is made.")] = Path(),
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Folder to create it in.")] = Path(),
 ) -> None:
-    """Make a new lab that works at once: its file, and a folder with a submission that passes and one that fails."""
+    """Create a working lab: its file, and a folder with a submission that passes and one that fails."""
     lab, folder = create_lab(name, into)
     typer.echo(f"{lab} and {folder} were made. Next:\n")
     for line in (f"grader labs validate {lab}", f"grader labs try {lab} --on {folder}", f"grader labs show {lab}"):
@@ -39,7 +39,10 @@ def new(
 def try_lab(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The lab's file, in TOML or YAML.")],
     on: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Submissions: those in passing/ should pass, those in failing/ fail.")
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="Submissions: those in passing/ should pass, those in failing/ should fail."
+        ),
     ],
     device: DeviceOption = "auto",
     sandbox: SandboxOption = "process",
@@ -47,9 +50,9 @@ def try_lab(
         bool, typer.Option("--json", help="Print one JSON object per submission and line, nothing else.")
     ] = False,
 ) -> None:
-    """Grade example submissions by a lab before a course does, and show which step each passes.
+    """Grade example submissions by a lab, and show which steps each passes.
 
-    Exit codes: 0 all came out as their folders say, or no folder says anything, 1 one did not, 2 usage, 3 our fault.
+    Exit codes: 0 all came out as expected, or nothing was expected, 1 one did not, 2 usage, 3 our fault.
     """
     from grader_service.authoring.lab_trial import submissions_in, tried
     from grader_service.judging.process import JudgeProcess

@@ -105,7 +105,7 @@ def _show(lab: LabSpec, origin: str, registry: Registry) -> None:
     )
     names = table_of("name", "holds", "step", rows=rows)
     if names.row_count:
-        console().print(Text("\nWhat a submission must leave behind when it ends:\n"))
+        console().print(Text("\nNames that a submission must define:\n"))
         console().print(names)
     table = table_of("step", "check", "points", "learners read", "parameters", overflow="ellipsis")
     for step in lab.steps:

@@ -31,7 +31,7 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
-    """Say where a submission is, and what happened to it. Exit code 1 when it was never accepted."""
+    """Show the state of a submission and what happened to it. Exit code 1 when it was never accepted."""
     try:
         found = operations.whereabouts(service_store(), submission)
     except ids.UnknownId as error:
@@ -58,20 +58,20 @@ def status(
 
 
 def _show_run(run: Mapping[str, Any], ahead: int | None) -> None:
-    waiting = "" if ahead is None else f", {ahead} before it"
+    waiting = "" if ahead is None else f", {ahead} ahead of it"
     say(f"run {run['run_id']}: {run['state']} ({run['purpose']}){waiting}, {run['attempts']} infrastructure failures")
     if run["last_error"]:
         console().print(Text(f"  {run['last_error'][:500]}", style="red"))
 
 
 def queue(
-    submission: Annotated[str | None, typer.Argument(metavar="ID", help=f"{ANY_ID} Without it: everything.")] = None,
+    submission: Annotated[str | None, typer.Argument(metavar="ID", help=f"{ANY_ID} Without it: all runs.")] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Say what waits, for how long, and what needs attention. Exit code 1 when something does.
+    """Show what waits, for how long, and which runs need attention. Exit code 1 when one does.
 
-    With ID: the same of this submission alone, with the state of each of its runs and how many come before it.
+    With ID: only this submission, with the state of each of its runs and the number of runs ahead of it.
     """
     store = service_store()
     submission_id = None if submission is None else ids.submission_named(store, submission)
@@ -116,7 +116,7 @@ def retry(
     *,
     all_runs: Annotated[bool, typer.Option("--all", help="Every run that needs attention.")] = False,
 ) -> None:
-    """Give runs that failed through us fresh tries."""
+    """Retry runs that used up their attempts through failures of the grader."""
     if (named is None) != all_runs:
         raise UsageError("name one run or submission, or give --all; `grader queue` lists the runs that need attention")
     store = service_store()
@@ -124,7 +124,7 @@ def retry(
     count = operations.retry(store, operator(), chosen)
     if chosen is not None and not count:
         raise UsageError(_why_not(chosen, places(store, chosen.submission_id)))
-    console().print(f"{count} runs wait again", markup=False)
+    console().print(f"{count} runs are queued again", markup=False)
 
 
 def _why_not(chosen: Named, runs: Sequence[Place]) -> str:
@@ -145,18 +145,18 @@ def cancel(
         str, typer.Argument(metavar="ID", help=f"{ANY_ID} A submission's id means all its runs that are not done.")
     ],
     *,
-    reason: Annotated[str, typer.Option("-m", "--reason", metavar="TEXT", help="Why; the learner reads it.")] = "",
+    reason: Annotated[str, typer.Option("-m", "--reason", metavar="TEXT", help="Reason, shown to the learner.")] = "",
 ) -> None:
-    """End what waits or runs. The platform is answered with a `rejected` verdict, and no attempt is counted.
+    """Cancel runs that wait or execute. The platform gets a `rejected` verdict, and no attempt is counted.
 
-    A runner that is at work on it stops within a third of GRADER_LEASE_S. A run of a re-grade ends without a verdict.
+    A runner that executes one stops within a third of GRADER_LEASE_S. A run of a re-grade ends without a verdict.
     """
     store = service_store()
     chosen = ids.named(store, named)
     count = cancelling.cancel(store, chosen, reason, operator())
     if not count:
         runs = _states(_meant(chosen, places(store, chosen.submission_id)))
-        raise UsageError(f"nothing of {chosen} is left to cancel: {runs}")
+        raise UsageError(f"{chosen} has nothing left to cancel: {runs}")
     console().print("1 run is cancelled" if count == 1 else f"{count} runs are cancelled", markup=False)
 
 
@@ -170,32 +170,32 @@ def _states(runs: Sequence[Place]) -> str:
 
 @store_app.command("migrate")
 def migrate() -> None:
-    """Bring the database's schema to this version; safe to repeat, and beside workers.
+    """Migrate the database's schema to this version. Safe to repeat, and while workers run.
 
-    With PostgreSQL it gives the roles of the services their rights, and makes them where GRADER_DATABASE_ROLES_DIR has
-    their passwords.
+    With PostgreSQL it also grants the roles of the services their rights, and creates those whose passwords are in
+    GRADER_DATABASE_ROLES_DIR.
     """
     configure_logs("migrate")
     settings = Settings()
     roles = wiring.migrate(settings)
-    console().print("the schema fits this version")
+    console().print("the schema matches this version")
     if roles:
-        say(f"roles with rights of their own: {', '.join(roles)}")
+        say(f"rights were granted to the roles {', '.join(roles)}")
     elif settings.database_roles_dir is not None:
-        say("no role was touched: SQLite has none, and those of a newer schema are its own version's business")
+        say("no role was changed: SQLite has none, and the roles of a newer schema are left to its own version")
 
 
 @store_app.command("check")
 def check() -> None:
-    """Check that the database answers, with a schema that fits this version. Exit code 2 or 3 when not."""
+    """Check that the database answers, with a schema that matches this version. Exit code 2 or 3 when not."""
     store = wiring.open_store(Settings())
     store.check_schema()
-    console().print("the schema fits this version")
+    console().print("the schema matches this version")
 
 
 def metrics(
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="In place of GRADER_METRICS_PORT.")] = None,
 ) -> None:
-    """Serve the service's figures for Prometheus, read from the database at each scrape, until told to stop."""
+    """Serve metrics for Prometheus, read from the database at each scrape, until stopped."""
     settings = Settings()
     serve_metrics(wiring.open_store(settings), port or settings.metrics_port)

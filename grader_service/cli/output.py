@@ -121,9 +121,9 @@ def _problem(path: Path, source: Path | None) -> str:
         return f"cannot be written: there is no folder {path.parent}; make it first"
     there = path.exists()
     if not os.access(path if there else path.parent, os.W_OK):
-        return f"cannot be written: you may not write to {path if there else path.parent}"
+        return f"cannot be written: no permission to write to {path if there else path.parent}"
     if there and source is not None and source.exists() and path.samefile(source):
-        return "would write over what is graded; name another file"
+        return "would overwrite the submission; name another file"
     return ""
 
 

@@ -24,7 +24,7 @@ def one_file(path: Path) -> Iterator[Path]:
 
         with tempfile.TemporaryDirectory(prefix="grader-packed-") as place:
             archive, entry = pack(path, Path(place))
-            tell(f"grader: the folder {path} is packed as {archive.name}; {entry} runs")
+            tell(f"grader: packed the folder {path} as {archive.name}; its entry point is {entry}")
             yield archive
     elif path.is_file():
         yield path

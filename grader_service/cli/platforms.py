@@ -22,7 +22,7 @@ PlatformName = Annotated[str, typer.Argument(metavar="NAME", help="`default` is 
 
 @app.command("list")
 def list_platforms() -> None:
-    """List them, with the names of queues and beginnings of task ids that are their own."""
+    """List the platforms, with the queues and prefixes of task ids that only they may use."""
     rows = (
         (
             platform.name,
@@ -42,36 +42,36 @@ def add(
     *,
     queues: Annotated[
         list[str] | None,
-        typer.Option("--queue", metavar="QUEUE", help="One more name of its own, such as its queue; repeatable."),
+        typer.Option("--queue", metavar="QUEUE", help="Another name that only it may use, as a queue; repeatable."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As a JSON object.")] = False,
 ) -> None:
-    """Let a platform in, and print its two addresses, which nobody can see again. `default` is let in again."""
+    """Give a platform access, and print its two URLs, which are not shown again. `default` keeps its password."""
     settings = Settings()
     users = _users(settings)
     store = service_store()  # before anything is done of which the audit trail could not tell
     password = users.add(name, queues or ())
     _record(store, "platform_added", name)
     if password is None:
-        tell(f"{name} is let in again, with the password that it had")
+        tell(f"{name} has access again, with its old password")
         return
     urls = _urls(settings, name, password)
     if as_json:
         typer.echo(json.dumps({"name": name, **urls}))
         return
-    tell(f"{name} is let in; this is shown once:")
+    tell(f"{name} has access; this is shown once:")
     for variable, url in urls.items():
         typer.echo(f"GRADER_{variable.upper()}={url}")
 
 
 @app.command("remove")
 def remove(name: PlatformName) -> None:
-    """Let a platform in no more, and end its connections. What it was answered stays until its time is over."""
+    """Take a platform's access away, and end its connections. Its answers stay until they expire."""
     users = _users(Settings())
     store = service_store()
     users.remove(name)
     _record(store, "platform_removed", name)
-    tell(f"{name} is let in no more")
+    tell(f"{name} has no access any more")
 
 
 def _users(settings: Settings) -> PlatformUsers:

@@ -11,10 +11,10 @@ from grader_service.settings import Settings
 
 
 def pods() -> None:
-    """Start pods for a runner that has no Docker engine, until told to stop.
+    """Start pods for a runner that has no access to a Docker engine, until stopped.
 
-    It listens on the socket that GRADER_POD_BROKER names, and alone needs the engine's. Exit code 2 when a setting is
-    wrong or another broker serves there, 3 when the engine, the lab image or the GPU is missing.
+    Listens on the socket that GRADER_POD_BROKER names; only this process needs the engine's socket. Exit code 2 when a
+    setting is wrong or another broker uses the socket, 3 when the engine, the lab image or the GPU is missing.
     """
     from grader_service import wiring  # noqa: PLC0415 - other commands should not wait for Docker's client
     from grader_service.errors import ConfigurationError  # noqa: PLC0415

@@ -25,7 +25,7 @@ def preflight(
         typer.Option("--json", metavar="FILE|-", help="Write the preflight as JSON; - is standard output."),
     ] = None,
 ) -> None:
-    """Look at one submission before it is graded: names, data, DALI graph, first batch, and the form of its lists.
+    """Check one submission before it is graded: names, data, DALI graph, first batch, and the form of its lists.
 
     Runs it once, top to bottom, on the CPU; nothing is measured, graded or kept.
 

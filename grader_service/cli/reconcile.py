@@ -21,11 +21,11 @@ def reconcile(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per id and line.")] = False,
 ) -> None:
-    """Say which submissions of a platform's list never arrived, so that it can post them again.
+    """Show which submissions of a platform's list never arrived, so that it can post them again.
 
-    A line is an id, or an id and the SHA-256 of the file that was handed in. Lists those that are unknown, that were
-    accepted with another file, or that need attention, and counts the others; with --json, says of every id what
-    became of it. Exit code 1 when one is unknown or differs.
+    A line is an id, or an id and the SHA-256 of the submitted file. Lists the ids that are unknown, that were accepted
+    with another file, or that need attention, and counts the others; with --json, prints the state of every id. Exit
+    code 1 when one is unknown or differs.
     """
     asked = _read(path)
     found = ask(service_store(), asked)

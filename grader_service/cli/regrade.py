@@ -30,18 +30,18 @@ app.command("flakes")(regrade_diff.flakes)
 
 BatchId = Annotated[str, typer.Argument(metavar="BATCH", help="As `grader regrade list` shows it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-ReasonOption = Annotated[str, typer.Option("--reason", "-m", help="Why, for those who ask later.")]
+ReasonOption = Annotated[str, typer.Option("--reason", "-m", help="Reason, for the audit trail.")]
 NotifyOption = Annotated[
     Literal["changed", "all", "none"],
-    typer.Option(help="Who gets the verdict sent: those whose verdict says something else, all, or none."),
+    typer.Option(help="Who is sent the new verdict: learners whose verdict changed, all, or none."),
 ]
 
 
 @app.command("plan")
 def plan(
     *,
-    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for those who ask later.")],
-    cohort: Annotated[list[str] | None, typer.Option(help="Of these cohorts; repeatable, as are the others.")] = None,
+    reason: ReasonOption,
+    cohort: Annotated[list[str] | None, typer.Option(help="Of these cohorts; repeatable, like the next ones.")] = None,
     lab: Annotated[list[str] | None, typer.Option(help="Of these labs.")] = None,
     learner: Annotated[list[str] | None, typer.Option(help="Of these learners.")] = None,
     submission: Annotated[
@@ -50,7 +50,7 @@ def plan(
     status: Annotated[list[str] | None, typer.Option(help="With this status in force.")] = None,
     check: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID[=OUTCOME]", help="Judged by this check, with this outcome; several of one: any."),
+        typer.Option(metavar="ID[=OUTCOME]", help="Judged by this check, with this outcome; or one of several."),
     ] = None,
     code: Annotated[list[str] | None, typer.Option(help="With this code, such as ratio.too_low.")] = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Received then or later, ISO 8601.")] = None,
@@ -66,16 +66,16 @@ def plan(
         typer.Option(help="judge: from stored evidence. run: execute again. auto: judge where the evidence suffices."),
     ] = "auto",
     lab_file: Annotated[
-        list[Path] | None, typer.Option(help="Grade by this file in place of the installed lab of the same id.")
+        list[Path] | None, typer.Option(help="Grade by this file instead of the installed lab of the same id.")
     ] = None,
     repeat: Annotated[int, typer.Option(metavar="N", help="Grade each N times, to see what varies.")] = 1,
-    gpu_hours: Annotated[float | None, typer.Option(min=0.0, help="Pause when so much GPU time is spent.")] = None,
-    dry_run: Annotated[bool, typer.Option(help="Say what would happen, and keep nothing.")] = False,
+    gpu_hours: Annotated[float | None, typer.Option(min=0.0, help="Pause when this much GPU time is used.")] = None,
+    dry_run: Annotated[bool, typer.Option(help="Show the plan, but make no batch.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many submissions would be graded again, how, and at what cost; keep the batch for `start`.
+    """Plan a batch: show how many submissions would be graded again, how, and at what cost.
 
-    Nothing runs, and no verdict changes.
+    Nothing runs before `start`, and no verdict changes before `apply`.
     """
     from checks.registry import Registry
     from grader_service.regrade.planning import PlanRequest
@@ -126,11 +126,11 @@ def _show_plan(batch: Batch, *, dry_run: bool) -> None:
     times = f", {batch.repeats} times each" if batch.repeats > 1 else ""
     say(f"verdicts to make: {estimate.items}{times}; GPU time: {estimate.gpu_s / 3600:.2f} h")
     if estimate.eta_s is None:
-        say("when it would be done cannot be said: no device is ready for what has to run")
+        say("no estimate of the time: no device is ready for what has to run")
     else:
         say(f"about {_span(estimate.eta_s)} on an idle system")
     if dry_run:
-        say("dry run: nothing was kept")
+        say("dry run: no batch was made")
     else:
         say(f"\nbatch {batch.batch_id}: start it with `grader regrade start {batch.batch_id}`")
 
@@ -152,7 +152,7 @@ def list_batches(*, as_json: AsJson = False) -> None:
 
 @app.command("show")
 def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
-    """Show a batch: how far it is, what failed through us, and who did what with it, and why."""
+    """Show a batch: its progress, failures of the grader, and who did what with it, and why."""
     from grader_service.store import regrades
 
     store = service_store()
@@ -191,7 +191,7 @@ def _details(detail: Mapping[str, Any]) -> str:
 
 @app.command("start")
 def start(batch_id: BatchId) -> None:
-    """Let workers (`grader worker regrade`) take a planned batch."""
+    """Start a planned batch: workers (`grader worker regrade`) take it."""
     from grader_service.store import regrade_states
 
     regrade_states.start(service_store(), batch_id, operator())
@@ -200,7 +200,7 @@ def start(batch_id: BatchId) -> None:
 
 @app.command("pause")
 def pause(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
-    """Stop handing out a batch's work; what is in hand is finished."""
+    """Pause a batch; items in progress are finished."""
     from grader_service.store import regrade_apply, regrade_states
 
     regrade_states.pause(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
@@ -211,10 +211,10 @@ def pause(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
 def resume(
     batch_id: BatchId,
     gpu_hours: Annotated[
-        float | None, typer.Option(min=0.0, help="A new budget for the whole batch, what is spent included.")
+        float | None, typer.Option(min=0.0, help="New budget of the whole batch, with what is used already.")
     ] = None,
 ) -> None:
-    """Go on with a paused batch; finished work is not done again."""
+    """Resume a paused batch; finished items are not repeated."""
     from grader_service.store import regrade_states
 
     budget = None if gpu_hours is None else gpu_hours * 3600.0
@@ -224,7 +224,7 @@ def resume(
 
 @app.command("cancel")
 def cancel(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
-    """End a batch before it is finished; the verdicts that it has made can still be looked at."""
+    """Cancel a batch before it is finished; the verdicts that it has made can still be viewed."""
     from grader_service.store import regrade_apply, regrade_states
 
     regrade_states.cancel(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
@@ -233,19 +233,19 @@ def cancel(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
 
 @app.command("retry")
 def retry(batch_id: BatchId) -> None:
-    """Give items that failed through us fresh tries."""
+    """Retry items that used up their attempts through failures of the grader."""
     from grader_service.store import regrade_states
 
     count = regrade_states.retry(service_store(), batch_id, operator())
-    say(f"{count} items wait again")
+    say(f"{count} items are queued again")
 
 
 @app.command("escalate")
 def escalate(
     batch_id: BatchId,
-    gpu_hours: Annotated[float | None, typer.Option(min=0.0, help="Pause when so much GPU time is spent.")] = None,
+    gpu_hours: Annotated[float | None, typer.Option(min=0.0, help="Pause when this much GPU time is used.")] = None,
 ) -> None:
-    """Run again what stored evidence does not decide, such as a ratio too close to a new threshold. Costs GPU time."""
+    """Run submissions again that stored evidence does not decide, such as a ratio near a threshold. Uses GPU time."""
     from grader_service.regrade.escalating import escalate as run_again
 
     budget = None if gpu_hours is None else gpu_hours * 3600.0
@@ -255,7 +255,7 @@ def escalate(
 
 @app.command("discard")
 def discard(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
-    """Give a batch up: its verdicts never come in force."""
+    """Discard a batch: its verdicts never come in force."""
     from grader_service.store import regrade_apply, regrade_states
 
     regrade_states.discard(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
@@ -267,7 +267,7 @@ def apply(
     batch_id: BatchId,
     *,
     unfinished: Annotated[
-        bool, typer.Option("--unfinished", help="Also when some have no new verdict; they keep the old one.")
+        bool, typer.Option("--unfinished", help="Apply even if some have no new verdict; they keep the old one.")
     ] = False,
     notify: NotifyOption = "changed",
     reason: ReasonOption = "",
@@ -278,7 +278,7 @@ def apply(
     store = service_store()
     _warn_of_other_labs(regrades.batch(store, batch_id))
     done = regrade_apply.apply(store, batch_id, operator(), unfinished=unfinished, notify=notify, reason=reason)
-    say(f"{done.in_force} verdicts are in force now; {done.notified} answers go out")
+    say(f"{done.in_force} verdicts are in force now; {done.notified} answers are sent")
     if done.outdated:
         say(f"{done.outdated} submissions got another verdict since the batch was planned, and keep it")
     if done.unfinished:
@@ -291,7 +291,7 @@ def revert(batch_id: BatchId, *, notify: NotifyOption = "changed", reason: Reaso
     from grader_service.store import regrade_apply
 
     done = regrade_apply.revert(service_store(), batch_id, operator(), notify=notify, reason=reason)
-    say(f"{done.restored} verdicts from before are in force again; {done.notified} answers go out")
+    say(f"{done.restored} verdicts from before are in force again; {done.notified} answers are sent")
     if done.outdated:
         say(f"{done.outdated} submissions got another verdict since the batch was applied, and keep it")
 
@@ -300,10 +300,10 @@ def revert(batch_id: BatchId, *, notify: NotifyOption = "changed", reason: Reaso
 def watch(
     batch_id: BatchId,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON at each look.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per poll.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two polls.")] = 1.0,
 ) -> None:
-    """Follow a batch until nothing of it is left to do.
+    """Follow a batch until no work is left.
 
     Exit codes: 0 finished or applied, 1 items need attention, 4 paused, cancelled, discarded or reverted.
     """
@@ -325,8 +325,8 @@ def _warn_of_other_labs(batch: Batch) -> None:
             same = False
         if not same:
             text = (
-                f"the installed lab {kept.lab} is not the one that this batch graded by ({kept.origin}, version "
-                f"{kept.version}): new submissions are graded by the installed one until it is updated"
+                f"the installed lab {kept.lab} is not the one of this batch ({kept.origin}, version {kept.version}): "
+                "new submissions are graded by the installed one until it is updated"
             )
             say(f"note: {text}", "yellow")
 

@@ -33,13 +33,13 @@ def diff(
     *,
     as_json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="Write the diff as JSON.")] = None,
     learner: Annotated[str | None, typer.Option(help="Only this learner's submissions.")] = None,
-    step: Annotated[str | None, typer.Option(help="Ask --from, --to and --changed of this step.")] = None,
-    check: Annotated[str | None, typer.Option(help="Ask them of this check; else of the whole verdict.")] = None,
-    old: Annotated[Result | None, typer.Option("--from", help="Only what came out so before.")] = None,
-    new: Annotated[Result | None, typer.Option("--to", help="Only what comes out so now.")] = None,
-    code: Annotated[str | None, typer.Option(help="Only verdicts that give this code now.")] = None,
+    step: Annotated[str | None, typer.Option(help="Apply --from, --to and --changed to this step.")] = None,
+    check: Annotated[str | None, typer.Option(help="Apply them to this check; else to the whole verdict.")] = None,
+    old: Annotated[Result | None, typer.Option("--from", help="Only what had this result before.")] = None,
+    new: Annotated[Result | None, typer.Option("--to", help="Only what has this result now.")] = None,
+    code: Annotated[str | None, typer.Option(help="Only new verdicts with this code.")] = None,
     kind: Annotated[list[Kind] | None, typer.Option(help="Only submissions of this kind; repeatable.")] = None,
-    changed: Annotated[bool, typer.Option("--changed", help="Only what differs.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only what changed.")] = False,
     limit: Annotated[int, typer.Option(min=0, max=200, help="Submissions in each list.")] = 10,
     report: Annotated[str | None, typer.Option(metavar="FILE.html", help="Write a page that opens offline.")] = None,
     csv: Annotated[str | None, typer.Option(metavar="FILE|-", help="Write a row for each submission.")] = None,
@@ -47,11 +47,11 @@ def diff(
 ) -> None:
     """Show what a batch would change, or has changed; nothing is put in force.
 
-    Exit codes: 0 nothing changes · 1 something changes · 4 not finished: some chosen submissions have no new verdict
-    yet, or never will, whatever changes among the others · 2 usage.
+    Exit codes: 0 nothing changes · 1 something changes · 4 not finished: some of the chosen submissions have no new
+    verdict yet, or never will · 2 usage.
     """
     if [as_json, csv].count("-") > 1:
-        raise UsageError("--json and --csv both want standard output; name a file for one of them")
+        raise UsageError("--json and --csv both write to standard output; name a file for one of them")
     chosen = _filter(
         learner=learner,
         step=step,
@@ -73,7 +73,7 @@ def diff(
     made = diff_of(found, progress, changes(), movers=200, chosen=chosen, counted=counted)
     if chosen is not None and not made.count():
         _refuse_unknown(chosen, _parts(store, found, changes()))
-        tell("grader: no submission of the batch fits these options")
+        tell("grader: no submission of the batch matches these options")
     if as_json is not None:
         write_text(as_json, made.model_dump_json(indent=2) + "\n")
     tables: dict[TableForm, str | None] = {"csv": csv, "parquet": parquet}
@@ -102,7 +102,7 @@ def flakes(
     found, progress, changes = _opened(service_store(), batch)
     if found.repeats < 2:
         raise UsageError(
-            f"batch {batch} judges each submission once, which shows no noise; plan one with two repetitions or more"
+            f"batch {batch} grades each submission once, which shows no variation; plan one with --repeat 2 or more"
         )
     ledger = flakes_of(found.repeats, changes())
     if as_json:

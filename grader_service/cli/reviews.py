@@ -14,15 +14,15 @@ from grader_service.model.base import neutralise
 from grader_service.store import ids, reviews
 from grader_service.store.reviews import Case, CaseView
 
-app = group("What checks leave to a person: list, show, accept, reject, export.")
+app = group("Cases that a check leaves to a person: list, show, accept, reject, export.")
 
 _Submission = Annotated[str, typer.Argument(metavar="SUBMISSION", help=ANY_ID)]
-_Check = Annotated[str | None, typer.Option("--check", metavar="ID", help="Where several checks of it wait.")]
+_Check = Annotated[str | None, typer.Option("--check", metavar="ID", help="Needed when several of its checks wait.")]
 _Reason = Annotated[
-    str, typer.Option("-m", "--reason", metavar="TEXT", help="Why, 3 to 2000 characters; the learner reads it.")
+    str, typer.Option("-m", "--reason", metavar="TEXT", help="Reason in 3 to 2000 characters, shown to the learner.")
 ]
 _By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decided, where that is not who gives the command.")
+    str | None, typer.Option("--by", metavar="NAME", help="Who decided, if not the person who runs the command.")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -31,10 +31,10 @@ _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 def list_cases(
     *,
     lab: Annotated[str | None, typer.Option("--lab", metavar="ID", help="Only this lab.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 200,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of cases.")] = 200,
     as_json: _Json = False,
 ) -> None:
-    """List what waits for a person, the oldest first."""
+    """List the cases that wait for a person, the oldest first."""
     store = service_store()
     cases = reviews.open_cases(store, lab=lab, limit=limit)
     if as_json:
@@ -60,11 +60,11 @@ def list_cases(
 @app.command("show")
 def show(
     submission: _Submission,
-    check: Annotated[str | None, typer.Argument(metavar="[CHECK]", help="Where several checks of it wait.")] = None,
+    check: Annotated[str | None, typer.Argument(metavar="[CHECK]", help="Needed when several checks wait.")] = None,
     *,
     as_json: _Json = False,
 ) -> None:
-    """Show what a check left to a person, beside what it saw and what it says of it."""
+    """Show a case: what the check saw, and what it says of it."""
     store = service_store()
     view = reviews.case_view(store, ids.submission_named(store, submission), check)
     if as_json:
@@ -97,13 +97,13 @@ def _show(view: CaseView) -> None:
 
 @app.command("accept")
 def accept(submission: _Submission, *, reason: _Reason, check: _Check = None, by: _By = None) -> None:
-    """Decide that the check counts as passed. A judge makes the new verdict within seconds, and answers with it."""
+    """Decide that the check counts as passed. A judge makes the new verdict within seconds, and sends it."""
     _decide(submission, check, by, reason, accepted=True)
 
 
 @app.command("reject")
 def reject(submission: _Submission, *, reason: _Reason, check: _Check = None, by: _By = None) -> None:
-    """Decide that the check counts as failed. A judge makes the new verdict within seconds, and answers with it."""
+    """Decide that the check counts as failed. A judge makes the new verdict within seconds, and sends it."""
     _decide(submission, check, by, reason, accepted=False)
 
 
@@ -113,13 +113,13 @@ def export(
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="TIME", help="Only what was decided then or later: 2026-09-21, or with a time."
+            "--since", metavar="TIME", help="Only what was decided since, such as 2026-09-21 or 2026-09-21T14:00Z."
         ),
     ] = None,
 ) -> None:
-    """Write decided cases for training, a line of JSON each: what the check saw, and `label` good or bad.
+    """Write decided cases as training data, a line of JSON each: what the check saw, and `label` good or bad.
 
-    No line names a learner, a submission or who decided; what learners wrote is in it as they wrote it.
+    No line names a learner, a submission or who decided; texts of learners are unchanged.
     """
     count = 0
     for example in reviews.labelled(service_store(), moment(since)):

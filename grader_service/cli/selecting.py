@@ -70,7 +70,7 @@ def moment(text: str | None) -> float | None:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         example = "a day or a time such as 2026-09-21 or 2026-09-21T14:00Z"
-        raise UsageError(f"{example} was expected, got {_quoted(text)}") from error
+        raise UsageError(f"expected {example}, got {_quoted(text)}") from error
     return (found.replace(tzinfo=UTC) if found.tzinfo is None else found).timestamp()
 
 

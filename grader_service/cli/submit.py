@@ -25,7 +25,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
     queue: Annotated[
         Literal["live", "regrade"], typer.Option(help="live: a learner waits; regrade: bulk work.")
     ] = "live",
-    submission_id: Annotated[str | None, typer.Option(help="The platform's id; made up when not given.")] = None,
+    submission_id: Annotated[str | None, typer.Option(help="The platform's id; generated when not given.")] = None,
     learner: Annotated[str | None, typer.Option(help="Opaque id of the learner; your name when not given.")] = None,
     cohort: Annotated[str | None, typer.Option(help="Cohort.")] = None,
     steps: Annotated[str, typer.Option(help="Only these step ids, separated by commas.")] = "",
@@ -34,9 +34,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
         str | None, typer.Option("--json", metavar="FILE|-", help="With --wait: write the verdict as JSON.")
     ] = None,
     *,
-    preflight: Annotated[
-        bool, typer.Option("--preflight", help="Have it looked at only, as `grader preflight`.")
-    ] = False,
+    preflight: Annotated[bool, typer.Option("--preflight", help="Only check it, as `grader preflight` does.")] = False,
 ) -> None:
     """Post one submission to the service, and print its id, or with --wait its verdict.
 
@@ -45,7 +43,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
     from grader_service.client import Client, MessageRejected, TryLater  # noqa: PLC0415 - other commands need no Redis
 
     if json_file is not None and wait_s <= 0:
-        raise UsageError("--json writes the verdict: say with --wait for how many seconds to wait for it")
+        raise UsageError("--json writes the verdict, so it needs --wait SECONDS")
     settings = Settings()
     delivery = Delivery(json_file)
     delivery.check(path)

@@ -18,36 +18,34 @@ def verify(
     key: Annotated[
         str | None,
         typer.Option(
-            help="Public key to expect, 64 hexadecimal digits; this grader's own, retired ones too, when not given."
+            help="Expected public key, 64 hexadecimal digits; by default this grader's own, with retired ones."
         ),
     ] = None,
     keys: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keys to expect, as `grader keys list --json` prints them.")
+        str | None, typer.Option(metavar="FILE", help="Expected keys, as `grader keys list --json` prints them.")
     ] = None,
     *,
     stored: Annotated[
         bool,
-        typer.Option(
-            "--stored", help="Ask the database, too: a verdict that it holds unchanged is confirmed whatever its key."
-        ),
+        typer.Option("--stored", help="Accept any key for a verdict that is stored in the database unchanged."),
     ] = False,
 ) -> None:
-    """Check the signature of a verdict, or of a note of an erasure. Exit code 0 when it holds, 1 when it does not.
+    """Check the signature of a verdict, or of a note of an erasure. Exit code 0 when it is valid, else 1.
 
-    Nor does it where the key was revoked, or was not in use at the time that the verdict has in it.
+    It is invalid, too, when its key was revoked, or was not in use at the verdict's time.
     """
     document = _document(path)
     actual = signed_by(document) if isinstance(document, dict) else None
     expected = _expected(key, keys)
     if actual is None:
-        typer.echo(f"{path}: the signature does not hold: it was changed, or was never signed")
+        typer.echo(f"{path}: invalid signature: it was changed, or was never signed")
         raise typer.Exit(1)
     reason = doubt(document, actual, expected)
     if reason is not None and stored and _held(document):
-        typer.echo(f"{path}: the database holds it as it is; but its key {actual} {reason}")
+        typer.echo(f"{path}: stored in the database unchanged; but its key {actual} {reason}")
         return
     if reason is not None:
-        typer.echo(f"{path}: not believed: it is signed by {actual}, which {reason}")
+        typer.echo(f"{path}: not accepted: it is signed by {actual}, which {reason}")
         raise typer.Exit(1)
     typer.echo(f"{path}: signed by {actual}")
 

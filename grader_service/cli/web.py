@@ -11,18 +11,18 @@ from grader_service.settings import Settings
 
 
 def web(
-    host: Annotated[str | None, typer.Option(help="Address to listen on, in place of GRADER_WEB_HOST.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on, instead of GRADER_WEB_HOST.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="In place of GRADER_WEB_PORT; 0 takes a free one.")
+        int | None, typer.Option(min=0, max=65535, help="Instead of GRADER_WEB_PORT; 0 takes a free one.")
     ] = None,
     name: Annotated[
         list[str] | None, typer.Option(help="Host name under which a reverse proxy serves the page; repeatable.")
     ] = None,
 ) -> None:
-    """Serve the admin page until told to stop: queue, devices, submissions, cohorts, batches of re-grades.
+    """Serve the admin page until stopped: queue, devices, submissions, cohorts, batches of re-grades.
 
-    People sign in through an OpenID provider, with a token, or either, as is set; see docs/web.md. Exit code 2 when a
-    setting is wrong, or others could read the page without signing in.
+    Users sign in through an OpenID provider or with a token, as configured; see docs/web.md. Exit code 2 when a setting
+    is wrong, or when others could read the page without signing in.
     """
     from grader_service import wiring  # noqa: PLC0415 - other commands should not wait for a database driver
     from grader_service.web import oidc  # noqa: PLC0415 - see above

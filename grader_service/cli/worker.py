@@ -13,11 +13,11 @@ app = group("Workers of the service: run, judge, regrade.")
 
 @app.command("run")
 def run(
-    slot: Annotated[int, typer.Option(min=0, help="Numbers the workers of a host without GPUs.")] = 0,
+    slot: Annotated[int, typer.Option(min=0, help="Number of this worker on a host without GPUs.")] = 0,
 ) -> None:
-    """Execute submissions on one device, until told to stop. Needs the Docker socket; loads no check.
+    """Execute submissions on one device until stopped. Needs the Docker socket; loads no check.
 
-    SIGTERM finishes what is in hand within GRADER_SOFT_SHUTDOWN_S, or gives it back to the queue.
+    On SIGTERM it finishes the current run within GRADER_SOFT_SHUTDOWN_S, or returns it to the queue.
     """
     from grader_service.queue.run_worker import run_worker  # noqa: PLC0415 - Celery costs other commands half a second
 
@@ -27,9 +27,9 @@ def run(
 
 @app.command("judge")
 def judge(
-    children: Annotated[int, typer.Option(min=1, max=64, help="Processes that judge at the same time.")] = 1,
+    children: Annotated[int, typer.Option(min=1, max=64, help="Number of processes that judge.")] = 1,
 ) -> None:
-    """Take messages in, judge evidence and send verdicts, until told to stop. Needs neither Docker nor a GPU."""
+    """Take messages, judge evidence and send verdicts until stopped. Needs neither Docker nor a GPU."""
     from grader_service.queue.judge_worker import judge_worker  # noqa: PLC0415 - see above
 
     configure_logs("judge")
@@ -39,10 +39,10 @@ def judge(
 @app.command("regrade")
 def regrade(
     judges: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Processes that judge at the same time; one per core if absent.")
+        int | None, typer.Option(min=1, max=64, help="Number of processes that judge; by default one per core.")
     ] = None,
 ) -> None:
-    """Work on batches of re-grades, until told to stop. Needs no broker, no Docker and no GPU; yields to all others."""
+    """Work on batches of re-grades until stopped. Needs no broker, Docker or GPU; all other work comes first."""
     from grader_service.regrade.worker import default_judges, regrade_worker  # noqa: PLC0415 - see above
 
     configure_logs("regrade")

@@ -106,7 +106,7 @@ def test_wrong_parameters_are_named(lab):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--param", "least=3"], "name its file with --check"),
+        (["--param", "least=3"], "--param needs --check"),
         (["--check", "/nowhere/check.py"], "/nowhere/check.py"),
         (["--check", str(CHECK), "--param", "batches=99"], "batches"),
         (["--steps", "tried"], "has no step tried"),

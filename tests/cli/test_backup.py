@@ -48,7 +48,7 @@ def test_a_backup_is_made_listed_checked_and_restored(store, typed, tmp_path):
     (name,) = (path.name for path in (tmp_path / "backups" / "backups").iterdir())
     assert f"{name}: " in made
     assert f"file://{tmp_path}/backups" in made
-    assert "2 artifacts are not in it, which the artifact store could not give" in made
+    assert "2 artifacts are missing in it: the artifact store could not read them" in made
     assert name in typed("backup", "list").stdout
     assert "all" in typed("backup", "check").stderr
     before = count(store, SubmissionRow)
@@ -57,7 +57,7 @@ def test_a_backup_is_made_listed_checked_and_restored(store, typed, tmp_path):
     typed("backup", "restore", "--replace", given="n\n", refused=(UsageError, "nothing was restored"))
     assert count(store, SubmissionRow) == before + 1
     done = typed("backup", "restore", "--replace", "--yes", status=1)
-    assert "0 signatures hold, 2 do not" in done.stderr
+    assert "0 signatures are valid, 2 are not" in done.stderr
     assert "lost: artifact" in done.stderr
     assert count(store, SubmissionRow) == before
 

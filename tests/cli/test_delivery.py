@@ -80,7 +80,7 @@ def test_evidence_that_there_is_not_is_said(delivered, tmp_path):
     """No empty file is left."""
     whole, _, aside = delivered(evidence=str(tmp_path / "e.json"))
     assert whole
-    assert aside == f"grader: there is no evidence to write to {tmp_path / 'e.json'}: no run came to its end\n"
+    assert aside == f"grader: no evidence was written to {tmp_path / 'e.json'}: no run finished\n"
     assert not (tmp_path / "e.json").exists()
 
 
@@ -110,7 +110,7 @@ def graded(*words, status):
 @pytest.mark.parametrize("option", ["--json", "--report", "--evidence"])
 @pytest.mark.parametrize(
     ("target", "said"),
-    [(".", "is a folder"), ("none/f", "there is no folder none; make it first"), ("s.pptx", "would write over")],
+    [(".", "is a folder"), ("none/f", "there is no folder none; make it first"), ("s.pptx", "would overwrite")],
 )
 def test_nothing_is_graded_for_a_file_that_cannot_be_written(place, option, target, said):
     """The message names option and reason; not even a state folder is made."""
@@ -124,7 +124,7 @@ def test_submit_checks_before_it_posts(place):
     nowhere = {"GRADER_REDIS_URL": "redis://127.0.0.1:1/0"}
     with pytest.raises(UsageError, match=r"^--json none/f cannot be written"):
         invoked("submit", "s.pptx", "--wait", "1", "--json", "none/f", **nowhere)
-    with pytest.raises(UsageError, match="say with --wait for how many seconds"):
+    with pytest.raises(UsageError, match="needs --wait SECONDS"):
         invoked("submit", "s.pptx", "--json", "v.json", **nowhere)
 
 
@@ -138,7 +138,7 @@ def test_the_command_prints_a_verdict_that_could_not_be_kept(place):
     assert done.stdout.startswith(said)
     assert json.loads(done.stdout[done.stdout.index("\n{") :])["code"] == "submission.unknown_type"
     assert "No space left on device" in done.stderr
-    assert "there is no evidence to write to e.json" in done.stderr
+    assert "no evidence was written to e.json" in done.stderr
     assert (place / "r.html").exists()
     assert json.loads(graded("--json", "-", "--for", "staff", status=5).stdout)["status"] == "rejected"
 

@@ -62,7 +62,7 @@ def test_what_its_steward_closed_stays_closed(bench):
 def test_nothing_is_moved_by_a_slip(bench, action):
     """Neither one nor the other named, both, or one that is not there."""
     for words in ((), ("GPU-a", "--host", "big")):
-        with pytest.raises(UsageError, match="name one device, or all of a host"):
+        with pytest.raises(UsageError, match="name a device, or a host with --host"):
             typed(bench, action, *words)
     with pytest.raises(UsageError, match="no worker has announced a device of host bigg"):
         typed(bench, action, "--host", "bigg")

@@ -168,5 +168,5 @@ def test_chores_that_fail_and_disks_that_are_nearly_full_are_shown(tmp_path):
     line = invoked("doctor", "--service", "--json", status=1, **asked).stdout.splitlines()[0]
     assert json.loads(line)["chores"] == {"deliver": {"for_s": 60.0, "error": "OSError: no room"}}
     workers.say(store, judge, [])
-    assert "chore that fails" not in invoked("doctor", "--service", **asked).stdout
+    assert "failing chore" not in invoked("doctor", "--service", **asked).stdout
     store.close()

@@ -60,7 +60,7 @@ def test_a_note_is_left_that_verifies(store, typed, tmp_path):
 
 def test_nothing_goes_unless_it_is_said_so(store, typed):
     """Where nobody can be asked, the option is named; and what would go is counted."""
-    said = typed("erase", "--learner", ANN, refused="`--yes`")
+    said = typed("erase", "--learner", ANN, refused="--yes")
     assert "submissions of this learner: 1" in said.stderr
     assert count(store, SubmissionRow) == 2
 
@@ -85,7 +85,7 @@ def test_a_restored_backup_will_follow_it(typed, tmp_path, monkeypatch):
     place = tmp_path / "backups"
     monkeypatch.setenv("GRADER_BACKUP_STORE", f"file://{place}")
     place.touch()
-    done = typed("erase", "--learner", ANN, "--yes", failed="Give the command again")
+    done = typed("erase", "--learner", ANN, "--yes", failed="run the command again")
     assert json.loads(done.stdout)["learner_sha256"] == hashlib.sha256(ANN.encode()).hexdigest()
     place.unlink()
     note = typed("erase", "--learner", ANN, "--yes").stdout
@@ -96,5 +96,5 @@ def test_a_restored_backup_will_follow_it(typed, tmp_path, monkeypatch):
 def test_where_backups_are_made_it_must_know_them(store, typed):
     """Else a restored one would bring the learner back; nothing is removed."""
     backups.made(store, "today", backups.now(store))
-    typed("erase", "--learner", ANN, "--yes", refused="GRADER_BACKUP_STORE does not say here where")
+    typed("erase", "--learner", ANN, "--yes", refused="GRADER_BACKUP_STORE is not set here")
     assert count(store, SubmissionRow, SubmissionRow.learner == ANN) == 1

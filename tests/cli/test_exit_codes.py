@@ -13,8 +13,8 @@ from tests.command_line import invoked
     [
         (UsageError("no such lab"), 2, "grader: no such lab"),
         (SandboxUnavailable("no engine"), 3, "grader: no engine"),
-        (ZeroDivisionError("division by zero"), 3, "grader: a defect of the grader, ZeroDivisionError"),
-        (OSError(28, "No space left on device"), 3, "a defect of the grader, OSError"),
+        (ZeroDivisionError("division by zero"), 3, "grader: internal error (ZeroDivisionError)"),
+        (OSError(28, "No space left on device"), 3, "internal error (OSError)"),
         (KeyboardInterrupt(), 130, "stopped"),
         (BrokenPipeError(), 141, ""),
     ],
@@ -31,7 +31,7 @@ def test_what_ends_a_command(monkeypatch, capsys, error, code, said):
     assert exit_status.value.code == code
     told = capsys.readouterr().err
     assert said in told
-    assert ("Traceback" in told) == ("defect" in said)
+    assert ("Traceback" in told) == ("internal error" in said)
 
 
 def test_migrating_a_database_that_is_away_is_no_defect():

@@ -70,11 +70,11 @@ def test_every_command_takes_every_form(store, dead_lettered, environment, form)
     assert alone["runs"] == [{"state": "needs_attention", "purpose": "live", "runs": 1}]
     assert set(whole) < set(alone)
     assert "engine gone" in invoked("queue", text, status=1, **environment).stdout
-    assert typed("retry", text, **environment) == ["1 runs wait again"]
+    assert typed("retry", text, **environment) == ["1 runs are queued again"]
     assert states(store)[run_id] == "run_queued"
     told = typed("queue", text, **environment)
     assert told[0] == f"submission {submission_id}"
-    assert f"run {run_id}: run_queued (live), 1 before it" in " ".join(told)
+    assert f"run {run_id}: run_queued (live), 1 ahead of it" in " ".join(told)
     (place,) = json.loads(invoked("queue", text, "--json", **environment).stdout)["places"]
     assert (place["run_id"], place["ahead"]) == (run_id, 1)
 
@@ -104,7 +104,7 @@ def test_a_run_means_itself_and_a_submission_all_its_runs(store, dead_lettered, 
     with pytest.raises(UsageError, match=f"run {second} of .* does not need attention: run {second} is run_queued"):
         typed("retry", second, **environment)
     dead_letter_run(store, second)
-    assert typed("retry", submission_id, **environment) == ["2 runs wait again"]
+    assert typed("retry", submission_id, **environment) == ["2 runs are queued again"]
     claim = leases.claim(store, "run", "runner", 60.0)
     assert claim.submission_id == "early:1"
     with pytest.raises(UsageError, match=r"does not need attention: (run \w+ is run_queued(, )?){2};"):
@@ -150,5 +150,5 @@ def test_an_export_of_files_alone_makes_no_database(environment, tmp_path):
     assert done.stdout
     assert list(tmp_path.iterdir()) == []
     gone = {"GRADER_DATABASE_URL": f"postgresql+psycopg://grader@/none?host={tmp_path}"}
-    with pytest.raises(InfrastructureError, match=r"verdict\.jsn is no file, and whether it is an id cannot be asked"):
+    with pytest.raises(InfrastructureError, match=r"verdict\.jsn is not a file, and could not be looked up as an id"):
         invoked("export", "--format", "junit", published, "verdict.jsn", **environment, **gone)

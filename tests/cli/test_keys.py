@@ -122,7 +122,7 @@ def test_a_revoked_key_is_not_believed(tmp_path):
     published = tmp_path / "published.json"
     published.write_text(invoked("keys", "list", "--json", **environment).stdout)
     invoked("verify", str(path), "--keys", str(published), status=1, GRADER_STATE_DIR=str(tmp_path / "nobody"))
-    assert "the database holds it as it is" in invoked("verify", str(path), "--stored", **environment).stdout
+    assert "stored in the database unchanged" in invoked("verify", str(path), "--stored", **environment).stdout
     with pytest.raises(UsageError, match="is no key of this service"):
         invoked("keys", "revoke", "0" * 16, "--reason", "x", **environment)
 

@@ -43,7 +43,7 @@ def prepared(folder, into):
 def test_what_a_learner_means_is_packed(lab, tmp_path, capsys):
     """The one entry point, the data, nothing of the tools; links of an environment are no matter."""
     assert prepared(lab, tmp_path / "into") == ("work.py", ["data/a.jpg", "work.py"])
-    assert capsys.readouterr().err == f"grader: the folder {lab} is packed as my lab.zip; work.py runs\n"
+    assert capsys.readouterr().err == f"grader: packed the folder {lab} as my lab.zip; its entry point is work.py\n"
 
 
 def test_one_enclosing_folder_is_looked_through(lab, tmp_path):

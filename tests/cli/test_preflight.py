@@ -145,7 +145,7 @@ def test_a_folder_is_packed(looked, tmp_path):
     (tmp_path / "lab" / "main.py").write_text("x = 1\n")
     words = ("preflight", str(tmp_path / "lab"), "--sandbox", "process")
     done = invoked(*words, GRADER_STATE_DIR=str(tmp_path / "state"))
-    assert "main.py runs" in done.stderr
+    assert "entry point is main.py" in done.stderr
 
 
 @pytest.mark.integration

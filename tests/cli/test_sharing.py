@@ -29,7 +29,7 @@ def typed(store, tmp_path):
 def test_a_weight_is_given_and_shown(typed):
     """Beside the cohort's figures; 1 before."""
     assert [row["weight"] for row in json.loads(typed("cohort", "list", "--json").stdout)] == [1.0]
-    assert "cohort 'c' weighs 2.5" in typed("cohort", "weight", "c", "2.5").stdout
+    assert "cohort 'c' has weight 2.5" in typed("cohort", "weight", "c", "2.5").stdout
     assert [row["weight"] for row in json.loads(typed("cohort", "list", "--json").stdout)] == [2.5]
     assert "2.5" in typed("cohort", "list").stdout
 
@@ -50,8 +50,8 @@ def test_what_is_cancelled_is_said(typed, store):
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ("s:1", "nothing of submission s:1 is left to cancel: run .* is done"),
-        ("s:2", "nothing of submission s:2 is left to cancel: run .* is judge_queued"),
+        ("s:1", "submission s:1 has nothing left to cancel: run .* is done"),
+        ("s:2", "submission s:2 has nothing left to cancel: run .* is judge_queued"),
         ("nobody", "no submission and no run has the id"),
     ],
 )

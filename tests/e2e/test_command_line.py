@@ -92,7 +92,7 @@ def test_a_preflight_of_the_reference_in_docker(lab_image, state_dir, nothing_le
         (["grade", REFERENCE, "--lab", "nope"], "labs are: dali-classification-training, dali-pipelines"),
         (["grade", REFERENCE, "--steps", "nope", "--sandbox", "process"], "its steps are: baseline"),
         (["grade", REFERENCE, "--device", "tpu"], "Invalid value"),
-        (["grade", REFERENCE, "--device", "cuda", "--sandbox", "process"], "no NVIDIA driver"),
+        (["grade", REFERENCE, "--device", "cuda", "--sandbox", "process"], "no working NVIDIA driver"),
         (["checks", "run", "nope", "--observations", "-"], "has no check 'nope'"),
         (["checks", "run", "reflections", "--observations", "/nonexistent"], "cannot be read"),
         (["labs", "show", "nope"], "there is no lab"),

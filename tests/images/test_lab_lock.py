@@ -42,7 +42,7 @@ def test_a_lock_that_makes_no_lab_image_is_refused(tmp_path):
 def test_the_command_says_what_is_built_of_it():
     """No service image is."""
     done = invoked("images", "build", "service", "--lab-lock", str(SHIPPED), status=2)
-    assert "only the lab image is built of it; name `lab` or `all`" in done.output
+    assert "it is for the lab image; name `lab` or `all`" in done.output
 
 
 def test_labs_keep_their_image(engine, lab_image, tmp_path):

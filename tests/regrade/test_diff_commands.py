@@ -154,13 +154,13 @@ SLIPS = {
     "step-waiting": ("regrade diff waiting --step bencmark", "no step bencmark"),
     "outputs": ("regrade diff stricter --json - --csv -", "name a file for one of them"),
     "place": ("regrade diff stricter --csv /absent/rows.csv", "cannot be written"),
-    "no-repetitions": ("regrade flakes stricter", "two repetitions"),
-    "cohort": ("cohort export spring -o - --format csv", "no submission is of a cohort 'spring'"),
+    "no-repetitions": ("regrade flakes stricter", "--repeat 2 or more"),
+    "cohort": ("cohort export spring -o - --format csv", "there is no submission of cohort 'spring'"),
     "outcome": (f"{EXPORT} csv --check reflections=good", "ID=OUTCOME"),
     "time": (f"{EXPORT} csv --since yesterday", "2026-09-21"),
     "stdout": (f"{EXPORT} parquet", "name a file"),
     "rehearsal": (f"{EXPORT} csv --allow-rehearsal", "gradescope"),
-    "report": ("cohort report spring -o -", "no submission is of a cohort 'spring'"),
+    "report": ("cohort report spring -o -", "there is no submission of cohort 'spring'"),
 }
 """What was typed, and what is said of it."""
 
@@ -270,7 +270,7 @@ def test_a_cohort_has_a_page(office):
 def test_options_that_fit_nobody_are_told_of(office):
     """On standard error, as the exit code says only that nothing changes."""
     office.type("regrade", "diff", "stricter", "--learner", "nobody")
-    assert "no submission of the batch fits these options" in office.said
+    assert "no submission of the batch matches these options" in office.said
 
 
 def test_the_same_on_postgresql(postgres_url, tmp_path):

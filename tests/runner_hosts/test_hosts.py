@@ -75,7 +75,7 @@ def test_hosts_are_listed_and_removed(secrets, monkeypatch):
     register = Register(secrets / "hosts")
     for name, files in (("gpu2", first), ("gpu1", second)):
         assert register.name_of(ssl.PEM_cert_to_DER_cert(files["hosts/host.pem"].decode())) == name
-    assert "gpu2 is known no longer" in hosts(secrets, "remove", "gpu2").stderr
+    assert "gpu2 is removed" in hosts(secrets, "remove", "gpu2").stderr
     assert hosts(secrets, "list").stdout == "gpu1\n"
     assert register.name_of(ssl.PEM_cert_to_DER_cert(first["hosts/host.pem"].decode())) is None
 

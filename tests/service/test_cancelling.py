@@ -92,4 +92,4 @@ def test_one_under_way_and_one_that_waits(service):
     assert service.result(service.post(waiting)[1])["code"] == "submission.cancelled"
     assert service.events(waiting["submission_id"]).count("run_claimed") == 0
     again = service.command("cancel", running)
-    assert (again.returncode, f"nothing of submission {running} is left to cancel" in again.stderr) == (2, True)
+    assert (again.returncode, f"submission {running} has nothing left to cancel" in again.stderr) == (2, True)

@@ -58,7 +58,7 @@ def test_a_place_in_the_queue(service, tmp_path):
         service.post(service.message(f"w:{number}", source=SLOW.format(seconds=0)))
         wait_for(lambda n=number: service.state(f"w:{n}") == "run_queued", 20)
     story = service.command("status", "w:2")
-    assert "2 before it" in story.stdout
+    assert "2 ahead of it" in story.stdout
     (tmp_path / "s.py").write_text(QUICK)
     late = service.command("submit", str(tmp_path / "s.py"), "--wait", "0.5", "--steps", "reflection")
     assert (late.returncode, "no verdict came within" in late.stderr) == (3, True)

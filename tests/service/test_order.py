@@ -80,7 +80,7 @@ def test_one_with_many_submissions_holds_up_nobody(service):
     wait_for(lambda: len(service.rows(RunRow)) == 31, 30)
     single, _ = service.post(service.message(learner="bob"))
     wait_for(lambda: service.state(single) == "run_queued", 30)
-    assert "1 before it" in service.command("status", single).stdout
+    assert "1 ahead of it" in service.command("status", single).stdout
     gate.open()
     service.one_verdict(single)
     claimed = service.rows(EventRow, EventRow.kind == "run_claimed")
