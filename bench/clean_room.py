@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from grader_service import wiring
 from grader_service.held_out.plan import new_seed, plan_shard
-from grader_service.held_out.shards import begin_shard
+from grader_service.held_out.shards import PendingShard
 from grader_service.host.facts import total_memory_mib, usable_cpus
 from grader_service.measure import clean_room
 from grader_service.measure.arms import ArmLost
@@ -121,7 +121,7 @@ def main() -> None:
         settings = Settings(state_dir=Path(folder), sandbox=options.sandbox)
         runner = wiring.open_sandbox(settings, wiring.chosen_gpu(settings) if options.device == "cuda" else None)
         with runner.open_run("bench", SpaceLimits(1024, 100_000, 512)) as space:
-            names = begin_shard(plan_shard(new_seed(), (), options.images), space.shards_dir).names()
+            names = PendingShard(plan_shard(new_seed(), (), options.images), space.shards_dir).names()
             files = [f"{space.paths.shards}/{name}" for name in names]
             live = Live(space.shards_dir, Path(folder, "graph"), options.device, cpus)
             data = Path(folder, "graph").read_bytes()

@@ -38,6 +38,7 @@ from grader_service import wiring
 from grader_service.host.gpu.nvml import NvmlGpu
 from grader_service.judging.process import JudgeProcess
 from grader_service.measure.kept_references import KeptReferences
+from grader_service.measure.reference_run import time_reference
 from grader_service.model.verdict import Verdict
 from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
@@ -140,7 +141,9 @@ def soak(settings: Settings, minutes: float, seed: int, save: Path | None) -> in
     cold = wiring.runner_deps(bare, store, gpu, "bench/run", gate(store, device, gpu))
     pool = WarmPool(settings.warm_runs)  # as the worker makes them, but closed in the end
     fresh_s = 60 * settings.reference_minutes
-    references = KeptReferences.on(cold.sandbox, cold.device, gpu, fresh_s=fresh_s, quiet=pool.quiet)
+    references = KeptReferences(
+        lambda task: time_reference(cold.sandbox, task, cold.device, gpu), fresh_s=fresh_s, quiet=pool.quiet
+    )
     deps = replace(cold, sandbox=WarmRunner(cold.sandbox, pool), references=references)
     registry, signer = Registry(), Signer.from_folder(settings.key_dir)
     intake = IntakeDeps(store, wiring.open_artifacts(settings), registry, signer)

@@ -18,7 +18,7 @@ from typing import Any
 from nvidia.dali import fn, pipeline_def, types
 
 from grader_service.held_out.plan import new_seed, plan_shard
-from grader_service.held_out.shards import begin_shard
+from grader_service.held_out.shards import PendingShard
 from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
 from sandbox.guest.trusted.children import WithoutGpu
@@ -112,7 +112,7 @@ def main() -> None:
         folder = options.folder
         if folder is None:
             folder = Path(made)
-            begin_shard(plan_shard(new_seed(), (), _IMAGES), folder).names()
+            PendingShard(plan_shard(new_seed(), (), _IMAGES), folder).names()
         files = sorted(map(str, folder.rglob("*.jpg")))
         print(f"{'graph':14} {'experiments, s (range)':>26} {'one batch, s':>13} {'ratio':>6}  found")
         for definition in (plain_resize, lab_page, decoder_crop, augmented, mixed_up):

@@ -63,7 +63,7 @@ def by_threads() -> None:
                 plan = plan_shard(new_seed(), (), 512)
                 shards.THREADS = threads
                 started = time.perf_counter()
-                shards.begin_shard(plan, Path(folder)).names()
+                shards.PendingShard(plan, Path(folder)).names()
                 seconds.append(time.perf_counter() - started)
     for threads, seconds in taken.items():
         print(f"{threads:>3} threads {statistics.median(seconds):6.2f} s ({min(seconds):.2f} to {max(seconds):.2f})")
@@ -99,7 +99,7 @@ def calibrate(images: int, device: str, *, forged: bool) -> None:
         plan = ShardPlan(new_seed(), (size,) * (images + 1))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            paths = [folder / file for file in shards.begin_shard(plan, folder).names()]
+            paths = [folder / file for file in shards.PendingShard(plan, folder).names()]
             files = [path.read_bytes() for path in paths]
             print(f"\n{size[0]} × {size[1]} to 224 × 224, {'random crops of 8 to 100 %' if crops else 'no crop'}")
             print(f"{'':34} {'mean':>6} {'min':>6} {'max':>6} {'block':>6} {'n':>4} {'named':>6} {'ms':>5}  kinds")

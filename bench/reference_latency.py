@@ -29,6 +29,7 @@ from grader_service.host.gpu.nvml import NvmlGpu
 from grader_service.host.gpu.steward import Steward
 from grader_service.judging.process import JudgeProcess
 from grader_service.measure.kept_references import LEAST_LEARNERS, KeptReferences
+from grader_service.measure.reference_run import time_reference
 from grader_service.model.verdict import Provenance
 from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDeps, receive_all
@@ -88,7 +89,9 @@ def compare(settings: Settings, rounds: int, then: Sequence[Path]) -> dict[str, 
     cold = wiring.runner_deps(settings, store, gpu, "bench/run", gate(store, device, gpu))
     pool = WarmPool(1)
     prepared = replace(cold, sandbox=WarmRunner(cold.sandbox, pool))
-    references = KeptReferences.on(cold.sandbox, cold.device, gpu, fresh_s=3600.0, quiet=pool.quiet)
+    references = KeptReferences(
+        lambda task: time_reference(cold.sandbox, task, cold.device, gpu), fresh_s=3600.0, quiet=pool.quiet
+    )
     deps = {"cold": cold, "prepared": prepared, "kept": replace(prepared, references=references)}
     registry, signer = Registry(), Signer.from_folder(settings.key_dir)
     intake = IntakeDeps(store, wiring.open_artifacts(settings), registry, signer)

@@ -263,6 +263,7 @@ def runner_deps(
 ) -> "RunnerDeps":
     """What a runner works with; its host is watched where there is a word of whether it is fit."""
     from grader_service.measure.kept_references import KeptReferences  # noqa: PLC0415 - see above
+    from grader_service.measure.reference_run import time_reference  # noqa: PLC0415
     from grader_service.service.readiness import Host  # noqa: PLC0415
     from grader_service.service.run_spaces import WatchedHost  # noqa: PLC0415
     from grader_service.service.runner import RunnerDeps  # noqa: PLC0415
@@ -275,7 +276,9 @@ def runner_deps(
     references = None
     if settings.reference_minutes and gpu is not None:  # what a rehearsal measures is never glaring
         quiet = contextlib.nullcontext if pool is None else pool.quiet
-        references = KeptReferences.on(sandbox, device, gpu, fresh_s=60 * settings.reference_minutes, quiet=quiet)
+        references = KeptReferences(
+            lambda task: time_reference(sandbox, task, device, gpu), 60 * settings.reference_minutes, quiet
+        )
     return RunnerDeps(
         store=store,
         artifacts=open_artifacts(settings),

@@ -7,12 +7,16 @@ decode, drawn from its mark, or copied from another one has nothing of it.
 
 import functools
 import itertools
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader_service.held_out.reference import Box, Reference, Sampling
+from grader_service.held_out.drawing import draw_jpeg
+from grader_service.held_out.plan import ShardPlan, marks
+from grader_service.held_out.reference import Box, Reference, decode, samplings
 from grader_service.held_out.registration import Place, correlation, locate
 from grader_service.model.measurement import ContentKind
 
@@ -25,6 +29,9 @@ _PRESENT = 0.5
 _LOCATED = 0.25
 _GRID = 4
 _LEAST_BLOCK_PX = 8
+Image = tuple[int, NDArray[np.uint8]]
+"""Place in the plan that an image's colour says, and its pixels [H, W, C]."""
+_chance = random.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,15 @@ class Audit:
     mirrored: bool
     band: int = 0
     """0: the band that only a full decode has; 1: only full and half; 2: all but an eighth."""
+
+
+def spot_check(plan: ShardPlan, images: Sequence[Image], most: int) -> list[Audit]:
+    """The audits of at most `most` of these images, which the system's generator chooses; each is drawn again."""
+    colours = marks(plan)
+    return [
+        audit_image(pixels, decode(draw_jpeg(plan.seed, index, plan.sizes[index], colours[index])))
+        for index, pixels in _chance.sample(images, min(most, len(images)))
+    ]
 
 
 def audit_image(delivered: NDArray[np.generic], reference: Reference) -> Audit:
@@ -68,7 +84,7 @@ def audit_image(delivered: NDArray[np.generic], reference: Reference) -> Audit:
     if finest is None:
         return _nothing(reference, ContentKind.UNKNOWN)
     band = bands[finest]
-    kind = _kind(bands, finest, place)
+    kind = _kind(bands[finest:], place, scaled=finest > 0)
     bottom = y1 / reference.size[1]
     return Audit(kind, band.whole, band.worst, min(area, 1.0), bottom, place.box, place.mirrored, finest)
 
@@ -89,13 +105,12 @@ def _nothing(reference: Reference, kind: ContentKind) -> Audit:
     return Audit(kind, 0.0, 0.0, 0.0, 0.0, box, mirrored=False)
 
 
-def _kind(bands: "list[_Band]", finest: int, place: Place) -> ContentKind:
-    band = bands[finest]
+def _kind(bands: "list[_Band]", place: Place, *, scaled: bool) -> ContentKind:
+    """What the finest comparable band and the coarser ones behind it say."""
+    band, *coarser = bands
     if band.whole >= _DECODED and band.worst >= _LEAST_BLOCK:
-        return ContentKind.FULL if finest == 0 else ContentKind.COARSE
-    if band.whole < _PRESENT and any(
-        coarser.whole >= _PRESENT and coarser.worst >= _LEAST_BLOCK for coarser in bands[finest + 1 :]
-    ):
+        return ContentKind.COARSE if scaled else ContentKind.FULL
+    if band.whole < _PRESENT and any(one.whole >= _PRESENT and one.worst >= _LEAST_BLOCK for one in coarser):
         return ContentKind.REDUCED
     return ContentKind.RENDERED if place.gratings or place.match >= _LOCATED else ContentKind.UNKNOWN
 
@@ -106,17 +121,10 @@ def _best_views(luma: NDArray[np.float32], reference: Reference, place: Place) -
     When an output is smaller than its crop, a resize without antialiasing folds the fine texture back instead of
     removing it. Then that is what a full decode looks like.
     """
-    x0, y0, x1, y1 = place.box
-    shrinks = max((x1 - x0) / luma.shape[1], (y1 - y0) / luma.shape[0]) > 1.05
-    ways: tuple[Sampling, ...] = ("antialias", "bilinear", "nearest") if shrinks else ("antialias",)
-    fits: list[tuple[float, list[NDArray[np.float32]]]] = []
-    for way in ways:
-        full = reference.view(0, place.box, (luma.shape[0], luma.shape[1]), way)
-        fits.append((correlation(luma, full), [full]))
-    best = max(range(len(ways)), key=lambda number: fits[number][0])
-    views = fits[best][1]
-    views += [reference.view(scale, place.box, (luma.shape[0], luma.shape[1]), ways[best]) for scale in (1, 2, 3)]
-    return views
+    shape = (luma.shape[0], luma.shape[1])
+    full = {way: reference.view(0, place.box, shape, way) for way in samplings(place.box, shape)}
+    best = max(full, key=lambda way: correlation(luma, full[way]))
+    return [full[best], *(reference.view(scale, place.box, shape, best) for scale in (1, 2, 3))]
 
 
 class _Band:

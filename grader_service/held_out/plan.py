@@ -55,7 +55,7 @@ def key(seed: str, purpose: str) -> bytes:
 def plan_shard(seed: str, learner_sizes: Sequence[ImageSize], images: int) -> ShardPlan:
     """As many images as asked for, their sizes drawn from the learner's own set and clamped to 96 to 1600 pixels.
 
-    One plan may hold several shards that are told apart by colour: make them as parts of it (`begin_shard`).
+    One plan may hold several shards that are told apart by colour: make them as parts of it (`PendingShard`).
 
     Raises:
         ValueError: more than 8192 images, for which there are not enough colours.

@@ -13,6 +13,8 @@ from grader_service.held_out.drawing import wavelength_px
 Sampling = Literal["antialias", "bilinear", "nearest"]
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1: pixels of the source image, edges, origin top left."""
+_FOLDS = 1.05
+"""Times that a box is as large as the output, from which a resize without antialiasing folds fine texture back."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class Reference:
             return np.asarray(image.resize(size, Image.Resampling.BILINEAR, inside))
         how = Image.Resampling.BILINEAR if sampling == "bilinear" else Image.Resampling.NEAREST
         return np.asarray(image.transform(size, Image.Transform.EXTENT, inside, how))
+
+
+def samplings(box: Box, shape: tuple[int, int]) -> tuple[Sampling, ...]:
+    """How an output of this [height, width] may have been sampled from the box, so that it has to be looked at so."""
+    folds = max((box[2] - box[0]) / shape[1], (box[3] - box[1]) / shape[0]) > _FOLDS
+    return ("antialias", "bilinear", "nearest") if folds else ("antialias",)
 
 
 def decode(jpeg: bytes) -> Reference:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from grader_service.held_out.reference import Box, Reference, Sampling
+from grader_service.held_out.reference import Box, Reference, samplings
 
 _WORK_SIDE = 256
 _LEAST_SHARE = 0.12
@@ -21,7 +21,6 @@ _SHARP_PEAK = 9.0
 _EXACT, _SURE = 0.93, 0.98
 """Match from which an ordinary crop is taken for the one that it is, and below which a crop that is a pixel or two
 smaller may match better."""
-_FOLDS = 1.05
 _CLEAR = 5.0
 """Height of a grating's peak over the mean of the spectrum where it may lie."""
 _STEPS = ((2, 3), (1, 2), (0, 2))
@@ -49,11 +48,13 @@ def locate(luma: NDArray[np.float32], reference: Reference) -> Place:
     """
     exact = _frame(luma, reference)
     if exact is not None:
-        return exact if exact.match >= _SURE else _nudged(luma, reference, exact)
-    best: Place | None = None
-    sharpest = 0.0
-    plane = _Plane(reference)
+        if exact.match >= _SURE:
+            return exact
+        refined = _refine(luma, reference, exact)  # a crop beside it may match better
+        return replace(refined, gratings=exact.gratings) if refined.match > exact.match else exact
     width, height = reference.size
+    best, sharpest = Place((0.0, 0.0, float(width), float(height)), mirrored=False, match=0.0), 0.0
+    plane = _Plane(reference)
     across, clear_across = _frequencies(luma.mean(axis=0), reference.wavelength_px, width)
     down, clear_down = _frequencies(luma.mean(axis=1), reference.wavelength_px, height)
     pairs = sorted(
@@ -63,14 +64,10 @@ def locate(luma: NDArray[np.float32], reference: Reference) -> Place:
         for mirrored in (False, True):
             peak, box = plane.search(luma[:, ::-1] if mirrored else luma, share)
             if peak > sharpest:
-                sharpest = peak
-                best = Place(box, mirrored, 0.0)
+                best, sharpest = Place(box, mirrored, 0.0), peak
         if sharpest >= _SHARP_PEAK:
             break
-    if best is None:
-        best = Place((0.0, 0.0, float(reference.size[0]), float(reference.size[1])), mirrored=False, match=0.0)
-    refined = _refine(luma[:, ::-1] if best.mirrored else luma, reference, best)
-    return replace(refined, gratings=clear_across and clear_down)
+    return replace(_refine(luma, reference, best), gratings=clear_across and clear_down)
 
 
 def _frames(luma: NDArray[np.float32], reference: Reference) -> Iterator[Box]:
@@ -87,14 +84,11 @@ def _frames(luma: NDArray[np.float32], reference: Reference) -> Iterator[Box]:
 
 def _frame(luma: NDArray[np.float32], reference: Reference) -> Place | None:
     """An ordinary crop that fits as it is; small outputs without antialiasing are too folded for anything else."""
-    width, height = reference.size
-    ways: tuple[Sampling, ...] = ("antialias",)
-    if max(width / luma.shape[1], height / luma.shape[0]) > _FOLDS:
-        ways = ("antialias", "bilinear", "nearest")
+    (width, height), shape = reference.size, (luma.shape[0], luma.shape[1])
     for x0, y0, x1, y1 in _frames(luma, reference):
         box = (x0 * width, y0 * height, x1 * width, y1 * height)
-        for way in ways:
-            view = reference.view(0, box, (luma.shape[0], luma.shape[1]), way)
+        for way in samplings((0.0, 0.0, float(width), float(height)), shape):
+            view = reference.view(0, box, shape, way)
             for mirrored in (False, True):
                 match = correlation(luma[:, ::-1] if mirrored else luma, view)
                 if match >= _EXACT:
@@ -179,19 +173,11 @@ class _Plane:
         return peak, (max(0.0, x0), max(0.0, y0), x0 + box_width, y0 + box_height)
 
 
-def _nudged(luma: NDArray[np.float32], reference: Reference, exact: Place) -> Place:
-    """An ordinary crop, or the one beside it that matches better."""
-    refined = _refine(luma[:, ::-1] if exact.mirrored else luma, reference, exact)
-    return replace(refined, gratings=exact.gratings) if refined.match > exact.match else exact
-
-
 def _refine(luma: NDArray[np.float32], reference: Reference, place: Place) -> Place:
     """Least squares on the gradients, edge by edge of the box."""
-    box = place.box
-    # Every other row is enough in large outputs.
-    rows = luma[:: 2 if luma.size > 100_000 else 1]
-    stride = len(luma) // len(rows) if len(rows) else 1
-    match = 0.0
+    luma = luma[:, ::-1] if place.mirrored else luma
+    box, match = place.box, 0.0
+    stride = 2 if luma.size > 100_000 and len(luma) % 2 == 0 else 1  # every other row is enough in large outputs
     for scale, times in _STEPS:
         for _ in range(times):
             box, match = _step(luma, reference, scale, box, stride)

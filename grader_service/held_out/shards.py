@@ -2,7 +2,6 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from grader_service.held_out.drawing import write_jpeg
@@ -14,10 +13,21 @@ THREADS = 4
 """Half of the work holds the interpreter's lock; more threads hand it around, and take longer all together."""
 
 
-class Pending:
-    """A shard that is being made by threads of its own; close it whatever becomes of the run, or use it in a `with`."""
+class PendingShard:
+    """Images of a plan that threads are writing to class folders; close it, or use it in a `with`.
 
-    def __init__(self, plan: ShardPlan, folder: Path, part: range) -> None:
+    Args:
+        plan: which images; `codes` and audits go by their place in it.
+        folder: must exist.
+        part: places of the plan to make; all if absent. Parts have the same file names, so that one can be exchanged
+            for another, and are told apart by colour.
+
+    Raises:
+        OSError: the folder is not there or cannot be written.
+    """
+
+    def __init__(self, plan: ShardPlan, folder: Path, *, part: range | None = None) -> None:
+        part = part or range(len(plan.sizes))
         self._names = names(len(part))
         colours = marks(plan)
 
@@ -56,25 +66,8 @@ class Pending:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def begin_shard(plan: ShardPlan, folder: Path, *, part: range | None = None) -> Pending:
-    """Starts making images of a plan in class folders below `folder`, and returns at once.
-
-    Args:
-        plan: which images; `codes` and audits go by their place in it.
-        folder: must exist.
-        part: places of the plan to make; all if absent. Parts have the same file names, so that one can be exchanged
-            for another, and are told apart by colour.
-
-    Raises:
-        OSError: the folder is not there or cannot be written.
-    """
-    return Pending(plan, folder, part or range(len(plan.sizes)))
 
 
 def names(images: int) -> list[str]:

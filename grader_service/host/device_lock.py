@@ -58,7 +58,6 @@ def hold_device(
 
     Args:
         path: of the device's lock; locks of one host lie in one folder.
-        device: its name.
         cpus: cores that the holder may use, in the order in which it takes them.
         wanted: how many of them it measures on.
         share: how many it may have in all; every free one if absent.

@@ -50,13 +50,10 @@ class Gpu:
 
 
 def find_gpus(nvml: Any = None) -> list[Gpu]:
-    """Every device that NVML lists: GPUs, and the instances of a GPU in MIG mode in its place.
+    """Every device that NVML (`nvml`, else pynvml) lists: GPUs, and the instances of a GPU in MIG mode in its place.
 
     Empty without a driver. A GPU in MIG mode that has no instances can run nothing and is not listed; nor is one that
     does not answer.
-
-    Args:
-        nvml: the driver's library, as pynvml offers it; pynvml where None is given.
     """
     found: list[Gpu] = []
     with _driver(nvml) as asked:
@@ -72,11 +69,7 @@ def find_gpus(nvml: Any = None) -> list[Gpu]:
 
 
 def driver_gpus(nvml: Any = None) -> int:
-    """How many GPUs the driver has, whether they can be used or not; 0 without a driver.
-
-    Args:
-        nvml: as for `find_gpus`.
-    """
+    """How many GPUs the driver has, whether they can be used or not; 0 without a driver."""
     with _driver(nvml) as asked:
         if asked is not None:
             with contextlib.suppress(asked.NVMLError):

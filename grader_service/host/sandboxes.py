@@ -1,6 +1,7 @@
 """Opens the sandbox that a command or a worker runs pods in, and the broker that starts them for it."""
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -38,18 +39,16 @@ def open_runner(
     if kind == "process":
         from sandbox.process.runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
 
+        python = sys.executable if settings.lab_python is None else settings.lab_python
         uuid = gpu.uuid if gpu is not None else None
-        if settings.lab_python is not None:
-            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data, gpu=uuid)
-        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data, gpu=uuid)
+        return ProcessRunner(settings.state_dir, python=python, lab_data=settings.lab_data, gpu=uuid)
     if kind == "kubernetes":
         return _on_kubernetes(image, settings, gpu)
     if settings.pod_broker is not None:
         from sandbox.broker.client import BrokerRunner  # noqa: PLC0415
 
-        chosen = settings.lab_image or image
         any_lab = settings.lab_image is not None
-        runner = BrokerRunner(settings.pod_broker, chosen, settings.state_dir, any_lab=any_lab)
+        runner = BrokerRunner(settings.pod_broker, settings.lab_image or image, settings.state_dir, any_lab=any_lab)
         if settings.lab_data not in (None, runner.lab_data):
             raise ConfigurationError(
                 f"GRADER_LAB_DATA: expected the pod broker's ({runner.lab_data}), which gives pods the lab's data, "
@@ -142,12 +141,8 @@ def _on_kubernetes(image: str, settings: Settings, gpu: Gpu | None) -> SandboxRu
         raise ConfigurationError(
             f"GRADER_SANDBOX=kubernetes needs the extra grader-service[kubernetes]: {error}"
         ) from error
-    site = Site(
-        settings.kubernetes_namespace,
-        settings.node_name,
-        settings.kubernetes_runtime_class,
-        settings.kubernetes_priority_class,
-    )
+    runtime, priority = settings.kubernetes_runtime_class, settings.kubernetes_priority_class
+    site = Site(settings.kubernetes_namespace, settings.node_name, runtime, priority)
     return KubernetesRunner(
         settings.lab_image or image,
         settings.state_dir,

@@ -9,9 +9,10 @@ import tarfile
 import tempfile
 import unicodedata
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -34,7 +35,7 @@ class _Member:
 
     name: str
     is_folder: bool
-    source: zipfile.ZipInfo | tarfile.TarInfo
+    open: Callable[[], IO[bytes]]
 
 
 @dataclass
@@ -82,14 +83,14 @@ def unpack(archive: Path, kind: str, into: Path, limits: IngestLimits) -> list[s
         with _reading():
             opened = zipfile.ZipFile(archive)
         with opened:
-            return _write(_zip_members(opened, limits), opened, into, limits)
+            return _write(_zip_members(opened, limits), into, limits)
     with archive.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     with _reading():
         # Stream modes read forward only, so a bomb is met before its members are listed.
         tar = tarfile.open(archive, "r|gz" if packed else "r|")  # noqa: SIM115 - closed below
     with tar:
-        return _write(_tar_members(tar, limits), tar, into, limits)
+        return _write(_tar_members(tar, limits), into, limits)
 
 
 def _zip_members(opened: zipfile.ZipFile, limits: IngestLimits) -> Iterator[_Member]:
@@ -106,7 +107,7 @@ def _zip_members(opened: zipfile.ZipFile, limits: IngestLimits) -> Iterator[_Mem
             _link(name)
         if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
             _special(name)
-        yield _Member(name, name.endswith(("/", "\\")), info)
+        yield _Member(name, name.endswith(("/", "\\")), partial(opened.open, info))
 
 
 def _tar_members(tar: tarfile.TarFile, limits: IngestLimits) -> Iterator[_Member]:
@@ -123,12 +124,14 @@ def _tar_members(tar: tarfile.TarFile, limits: IngestLimits) -> Iterator[_Member
             _link(info.name)
         if not (info.isfile() or info.isdir()):
             _special(info.name)
-        yield _Member(info.name, info.isdir(), info)
+        yield _Member(info.name, info.isdir(), partial(_extracted, tar, info))
 
 
-def _write(
-    members: Iterator[_Member], opened: zipfile.ZipFile | tarfile.TarFile, into: Path, limits: IngestLimits
-) -> list[str]:
+def _extracted(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    return tar.extractfile(info) or _special(info.name)
+
+
+def _write(members: Iterator[_Member], into: Path, limits: IngestLimits) -> list[str]:
     # A name that no archive can know, so that none can hold a member that clashes with it.
     staging = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=into))
     names = _Names()
@@ -142,19 +145,13 @@ def _write(
             continue
         target = staging.joinpath(*parts)
         target.parent.mkdir(parents=True, exist_ok=True)
-        left = _copy(member, opened, target, left, limits)
+        left = _copy(member, target, left, limits)
     return _lift(staging, into, sorted(names.files.values()))
 
 
-def _copy(
-    member: _Member,
-    opened: zipfile.ZipFile | tarfile.TarFile,
-    target: Path,
-    left: int,
-    limits: IngestLimits,
-) -> int:
+def _copy(member: _Member, target: Path, left: int, limits: IngestLimits) -> int:
     with _reading():
-        source = _open(member, opened)
+        source = member.open()
     with source, target.open("xb") as out:
         while True:
             with _reading():
@@ -169,17 +166,6 @@ def _copy(
                     "Let the notebook write its data set, or send fewer and smaller files.",
                 )
             out.write(chunk)
-
-
-def _open(member: _Member, opened: zipfile.ZipFile | tarfile.TarFile) -> IO[bytes]:
-    if isinstance(opened, zipfile.ZipFile):
-        assert isinstance(member.source, zipfile.ZipInfo)  # noqa: S101 - made by _zip_members
-        return opened.open(member.source)
-    assert isinstance(member.source, tarfile.TarInfo)  # noqa: S101
-    source = opened.extractfile(member.source)
-    if source is None:
-        _special(member.name)
-    return source
 
 
 @contextmanager

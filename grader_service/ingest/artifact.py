@@ -32,13 +32,12 @@ _BLAMED_SIGNALS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A submission that can be run."""
+class Prepared(Wire):
+    """A submission that can be run, as the child says of it."""
 
     entry: str
     """Path of the entry point, relative to the folder."""
-    cells: tuple[tuple[int, str], ...] | None
+    cells: Annotated[tuple[tuple[int, str], ...], Field(fail_fast=True)] | None
     """For a notebook: (1-based number among the code cells, Python source)."""
 
 
@@ -52,13 +51,6 @@ class Artifact:
     size_bytes: int
 
 
-class _Opened(Wire):
-    """The child's answer for a submission that can be run."""
-
-    entry: str
-    cells: Annotated[tuple[tuple[int, str], ...], Field(fail_fast=True)] | None
-
-
 class _Rejection(Wire):
     """The child's answer for one that cannot."""
 
@@ -66,7 +58,7 @@ class _Rejection(Wire):
     feedback: LongText
 
 
-_ANSWERS: TypeAdapter[_Opened | _Rejection] = TypeAdapter(_Opened | _Rejection)
+_ANSWERS: TypeAdapter[Prepared | _Rejection] = TypeAdapter(Prepared | _Rejection)
 
 
 def artifact_at(path: Path) -> Artifact:
@@ -109,7 +101,7 @@ def prepare(artifact: Artifact, into: Path, limits: IngestLimits | None = None) 
                 f"{ascii(artifact.filename)[:80]} has {artifact.size_bytes >> 20} MiB; source code has at most "
                 f"{limits.source_bytes >> 20} MiB. Put data into files of their own.",
             )
-        prepared = Prepared("submission.py", None)
+        prepared = Prepared(entry="submission.py", cells=None)
         try:
             (into / prepared.entry).write_bytes(artifact.path.read_bytes())
         except OSError as error:
@@ -187,7 +179,7 @@ def _checked(output: bytes) -> Prepared:
         raise InfrastructureError(f"the process that opens submissions answered nonsense: {reason}") from error
     if isinstance(answer, _Rejection):
         raise SubmissionRejected(answer.code, answer.feedback)
-    return Prepared(answer.entry, answer.cells)
+    return answer
 
 
 def _open_to_pods(into: Path) -> set[str]:

@@ -12,8 +12,7 @@ def choose_entry(paths: list[str], holder: str = "archive") -> str:
     """The entry point: `submission.py`, `submission.ipynb`, or the only Python file or notebook at the top.
 
     Args:
-        paths: of all files, relative to the top.
-        holder: what they are in, for the learner.
+        paths: of all files, relative to the top of what the learner calls the `holder`.
 
     Raises:
         SubmissionRejected: none, or more than one.

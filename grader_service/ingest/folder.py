@@ -16,11 +16,6 @@ from grader_service.ingest.limits import IngestLimits
 def pack(folder: Path, into: Path, limits: IngestLimits | None = None) -> tuple[Path, str]:
     """Makes an archive of a folder, the same bytes for the same files; what tools leave beside one's work stays out.
 
-    Args:
-        folder: of the learner.
-        into: another folder, for the archive.
-        limits: as for archives that learners pack.
-
     Returns:
         The archive and, relative to its top, what of it will run.
 

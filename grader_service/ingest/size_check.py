@@ -12,11 +12,6 @@ _PAGE = 4096
 def require_fits(folder: Path, workspace_mib: int, workspace_inodes: int) -> None:
     """Refuses what would fill the workspace, where the learner's own code needs space too.
 
-    Args:
-        folder: the unpacked submission.
-        workspace_mib: size of the workspace.
-        workspace_inodes: files and folders that it can hold.
-
     Raises:
         SubmissionRejected: `submission.no_room`.
     """

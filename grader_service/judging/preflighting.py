@@ -58,9 +58,7 @@ def preflight_of(evidence: Evidence, lab: LabSpec, steps: Sequence[LabStep], reg
 
     Args:
         evidence: of a run for `preflight_needs`.
-        lab: that it was run for.
         steps: of the lab that are looked at.
-        registry: with their checks.
 
     Raises:
         JudgeFailed: a check raised or answered outside its contract.

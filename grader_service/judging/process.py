@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import structlog
@@ -71,9 +70,7 @@ class JudgeProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self) -> None:
@@ -115,12 +112,7 @@ class JudgeProcess:
         return Judgement(run, judged)
 
     def preflight(self, document: bytes, lab: LabSpec, steps: Sequence[LabStep]) -> Preflight:
-        """As `preflighting.preflight_of`, in another process.
-
-        Args:
-            document: evidence as JSON.
-            lab: that it was run for.
-            steps: of the lab.
+        """As `preflighting.preflight_of` of evidence as JSON, in another process.
 
         Raises:
             JudgeFailed: a check failed, or all took too long or too much.
@@ -130,7 +122,7 @@ class JudgeProcess:
         wanted = lab.model_copy(update={"steps": tuple(steps)}).model_dump(mode="json")
         try:
             child, _ = self._asked({"checks": [], "preflight": wanted}, document)
-            found = child.preflight(self._limits.check_timeout_s)
+            found = child.said(_PREFLIGHT, self._limits.check_timeout_s)
         except (_Silent, _Failed) as error:
             self.close()
             raise JudgeFailed("preflight", "grader-service", str(error)[:_ERROR_BYTES], error.traceback) from None
@@ -163,12 +155,9 @@ class JudgeProcess:
         child, run = self._asked({"checks": [check.model_dump(mode="json") for _, check in places]}, document)
         for step, check in places:
             loaded = registry.load(check.id)
-            version, version_text = loaded.check.version, loaded.version_text
-            lost, seen, question = False, None, None
+            lost = False
             try:
-                answer = child.answer(self._limits.check_timeout_s)
-                result, seen, version, version_text = answer.result, answer.seen, answer.version, answer.version_text
-                question = answer.question
+                answer = child.said(_READER, self._limits.check_timeout_s)
             except (_Silent, _Failed) as error:
                 trace = error.traceback
                 failure = JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES], trace)
@@ -178,8 +167,12 @@ class JudgeProcess:
                 whose = {"check": check.id, "distribution": loaded.distribution}
                 log.warning("advice_failed", **whose, reason=failure.reason[:2000], traceback=trace)
                 result = undecided(Outcome.ERROR, "judge.failed", _NO_ADVICE)
+                version, version_text = loaded.check.version, loaded.version_text
+                answer = _Answer(result=result, seen=None, question=None, version=version, version_text=version_text)
                 lost = isinstance(error, _Silent)
-            judged.append(Judged(step, check, version, version_text, result, seen, question))
+            judged.append(
+                Judged(step, check, answer.version, answer.version_text, answer.result, answer.seen, answer.question)
+            )
             if lost:
                 self.close()
                 break
@@ -299,25 +292,13 @@ class _Child:
         except (KeyError, ValidationError) as error:
             raise _Silent(f"its process said what is no answer: {error}") from None
 
-    def answer(self, timeout_s: float) -> _Answer:
-        """What the next check answered.
-
-        Raises:
-            _Silent: as `receive`, or what came is no answer.
-            _Failed: it could not.
-        """
-        return self._said(_READER, timeout_s)
-
-    def preflight(self, timeout_s: float) -> Preflight:
-        """What became of the preflight.
+    def said(self, reader: TypeAdapter[SaidT | _Failure], timeout_s: float) -> SaidT:
+        """What the next check answered, or what became of the preflight.
 
         Raises:
             _Silent: as `receive`, or what came is no answer.
             _Failed: a check could not answer.
         """
-        return self._said(_PREFLIGHT, timeout_s)
-
-    def _said(self, reader: TypeAdapter[SaidT | _Failure], timeout_s: float) -> SaidT:
         try:
             said = reader.validate_json(self.receive(timeout_s))
         except ValidationError as error:

@@ -14,7 +14,6 @@ from grader_service.model.verdict import (
     VISIBILITY,
     CheckVerdict,
     Outcome,
-    Status,
     StepVerdict,
 )
 
@@ -27,13 +26,6 @@ _WORST_FIRST = (
     Outcome.SKIPPED,
     Outcome.PASSED,
 )
-_STATUS = {
-    Outcome.ERROR: Status.ERROR,
-    Outcome.FAILED: Status.FAILED,
-    Outcome.UNVERIFIED: Status.UNVERIFIED,
-    Outcome.INCONCLUSIVE: Status.INCONCLUSIVE,
-    Outcome.PASSED: Status.PASSED,
-}
 
 _BARE = {
     Outcome.PASSED: "This check passed.",
@@ -113,11 +105,6 @@ def worst(outcomes: Any) -> Outcome:
     """The outcome that stands for several; no outcome at all is an error, never a pass."""
     present = set(outcomes)
     return next((outcome for outcome in _WORST_FIRST if outcome in present), Outcome.ERROR)
-
-
-def status_of(outcome: Outcome) -> Status:
-    """The submission's status for the worst outcome of its steps."""
-    return _STATUS[outcome]
 
 
 def total(scores: Sequence[float | None]) -> float | None:

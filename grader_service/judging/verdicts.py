@@ -43,7 +43,7 @@ def compose(
         learner=submission.learner,
         cohort=submission.cohort,
         mode=Mode.OFFICIAL if run.device == "cuda" else Mode.REHEARSAL,
-        status=rubric.status_of(outcome),
+        status=Status(outcome.value),
         code=code,
         feedback=_summary(steps, checks, told),
         score=rubric.total([step.score for step in step_verdicts]),
@@ -89,24 +89,9 @@ def preflighted(
     submission: Submission, lab: LabSpec, steps: Sequence[LabStep], preflight: Preflight, run: RunRecord
 ) -> Verdict:
     """The answer to who asked for a preflight: no verdict on a submission, and so neither passed nor failed."""
-    return Verdict(
-        verdict_id=uuid.uuid4().hex,
-        submission_id=submission.submission_id,
-        run_id=run.run_id,
-        lab=lab.id,
-        lab_title=lab.title,
-        learner=submission.learner,
-        cohort=submission.cohort,
-        mode=Mode.PREFLIGHT,
-        status=Status.UNVERIFIED,
-        code=_PREFLIGHT_CODES[preflight.ready],
-        feedback=preflight.text,
-        score=None,
-        max_score=_possible(steps),
-        created_at=datetime.now(UTC),
-        preflight=preflight,
-        provenance=_provenance(submission, lab, run),
-    )
+    code, provenance = _PREFLIGHT_CODES[preflight.ready], _provenance(submission, lab, run)
+    made = _without_checks(submission, lab, steps, Mode.PREFLIGHT, Status.UNVERIFIED, code, preflight.text, provenance)
+    return made.model_copy(update={"run_id": run.run_id, "preflight": preflight})
 
 
 def rejected(
@@ -120,7 +105,9 @@ def rejected(
     run_id: str | None = None,
 ) -> Verdict:
     """The verdict on a submission that could not be run at all; without a lab, where that is not known any more."""
-    return _without_run(submission, lab, steps, sandbox, mode, Status.REJECTED, error.code, error.feedback, run_id)
+    feedback, provenance = neutralise(error.feedback[:8000]), _not_run(submission, lab, sandbox)
+    made = _without_checks(submission, lab, steps, mode, Status.REJECTED, error.code, feedback, provenance)
+    return made if run_id is None else made.model_copy(update={"run_id": run_id})
 
 
 def refused(submission_id: str, lab_id: str, code: str, feedback: str) -> Verdict:
@@ -166,24 +153,39 @@ def our_failure(
             "A check of the grader failed, so this attempt does not count. Grading it once more would end in the same "
             "way: tell the course's staff, who have to mend the check first."
         )
-    return _without_run(submission, lab, steps, sandbox, mode, Status.ERROR, "grader.failed", feedback)
+    provenance = _not_run(submission, lab, sandbox)
+    return _without_checks(submission, lab, steps, mode, Status.ERROR, "grader.failed", feedback, provenance)
 
 
-def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
+def _not_run(submission: Submission, lab: LabSpec | None, sandbox: SandboxFacts) -> Provenance:
+    return Provenance(
+        submission_sha256=submission.sha256,
+        filename=submission.filename,
+        lab_version=lab.version if lab else None,
+        grader_version=__version__,
+        sandbox=sandbox.name,
+        isolated=sandbox.isolated,
+        image=sandbox.image,
+        image_digest=sandbox.image_digest,
+        engine=sandbox.engine,
+        oci_runtime=sandbox.oci_runtime,
+    )
+
+
+def _without_checks(
     submission: Submission,
     lab: LabSpec | None,
     steps: Sequence[LabStep],
-    sandbox: SandboxFacts,
     mode: Mode,
     status: Status,
     code: str,
     feedback: str,
-    run_id: str | None = None,
+    provenance: Provenance,
 ) -> Verdict:
     return Verdict(
         verdict_id=uuid.uuid4().hex,
         submission_id=submission.submission_id,
-        run_id=run_id or uuid.uuid4().hex,
+        run_id=uuid.uuid4().hex,
         lab=submission.lab,
         lab_title=lab.title if lab else None,
         learner=submission.learner,
@@ -191,27 +193,12 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
         mode=mode,
         status=status,
         code=code,
-        feedback=neutralise(feedback[:8000]),
+        feedback=feedback,
         score=None,
-        max_score=_possible(steps) if lab else None,
+        max_score=sum(check.points for step in steps for check in step.checks) if lab else None,
         created_at=datetime.now(UTC),
-        provenance=Provenance(
-            submission_sha256=submission.sha256,
-            filename=submission.filename,
-            lab_version=lab.version if lab else None,
-            grader_version=__version__,
-            sandbox=sandbox.name,
-            isolated=sandbox.isolated,
-            image=sandbox.image,
-            image_digest=sandbox.image_digest,
-            engine=sandbox.engine,
-            oci_runtime=sandbox.oci_runtime,
-        ),
+        provenance=provenance,
     )
-
-
-def _possible(steps: Sequence[LabStep]) -> float:
-    return sum(check.points for step in steps for check in step.checks)
 
 
 def _decisive(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], outcome: Outcome, run: RunReport) -> str:

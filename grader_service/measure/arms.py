@@ -207,12 +207,8 @@ class ReferenceArm(_PacedArm):
         """Builds the loader in its pod and waits until its workers deliver.
 
         Args:
-            pod: where it is to work.
-            arm: its name from here on.
-            settings: of the loader.
             files: images, as the pod sees them.
             plan: the job; see `reference_plan`.
-            device: where batches go.
             timeout_s: for the first batches of all workers.
 
         Raises:
@@ -250,9 +246,6 @@ def timed_window(
     """Asks for a window, and times by the host's clock what lies between its two marks.
 
     Args:
-        pod: the arm's.
-        arm: its name.
-        asked: what the window holds.
         timeout_s: for each of the marks.
         pace: hears how fast it was.
         ours: whether only our code runs in the pod, so that it can be asked how long the window took by its own clock,

@@ -10,9 +10,9 @@ from grader_service.measure.comparison import claims_beside, declared_settings, 
 from grader_service.measure.contradictions import Setting, corroborate
 from grader_service.model.base import Device
 from grader_service.model.discovery import Discovery
-from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, ArmReport, KeptReference, LoaderSettings, Measurement
+from grader_service.model.measurement import Arm, ArmReport, GpuUse, KeptReference, LoaderSettings, Measurement
 from grader_service.run.dialogue import awake
+from grader_service.run.session import Session
 from sandbox.api import Pod
 
 
@@ -20,8 +20,6 @@ from sandbox.api import Pod
 class Baselines:
     """What DALI is compared with."""
 
-    cpus: int
-    """Cores of the CPU set that every arm has."""
     fair: LoaderSettings
     """Settings of the fair reference."""
     timed: list[arms.TimedArm] = field(default_factory=list)
@@ -30,19 +28,16 @@ class Baselines:
 
 
 def own_loader(
-    pod: Pod, discovery: Discovery, carried: Carried, *, shards_path: str, cpus: int, fair: LoaderSettings
+    pod: Pod, discovery: Discovery, carried: Carried, *, shards_path: str, fair: LoaderSettings
 ) -> Baselines:
     """Warms up the learner's loader; one that cannot be timed is left out with a note: the reference stands in for it.
 
     Args:
         pod: the learner's, frozen before and after.
-        discovery: what its code left behind.
-        carried: the graph.
         shards_path: of the held-out images, as pods see it.
-        cpus: cores of every arm.
         fair: settings of the fair reference.
     """
-    found = Baselines(cpus, fair)
+    found = Baselines(fair)
     with awake(pod):
         own = arms.prepare_learner_arm(pod, discovery, shards_path, carried.batch_size)
     if isinstance(own, arms.LearnerArm):
@@ -70,57 +65,69 @@ def add_references(found: Baselines, pod: Pod, carried: Carried, files: Sequence
 
 
 def assemble(
+    session: Session,
     timed: blocks.Timed,
     baselines: Baselines,
-    discovery: Discovery,
     carried: Carried,
     shard: ShardPlan,
-    plan: MeasurementPlan,
-    device: Device,
-    attempt: int,
-    *,
-    kept: KeptReference | None = None,
+    kept: KeptReference | None,
 ) -> Measurement:
-    """The record of a measurement, with the learner's claims beside it.
+    """The record of the measurement of a graph.
 
     Args:
-        timed: what the blocks showed.
-        baselines: that were timed.
-        discovery: with the claims.
-        carried: the graph.
         shard: plan of the held-out images.
-        plan: of the measurement.
-        device: that the run had.
-        attempt: of the learner at the lab.
         kept: the reference that the blocks were held against, where none was timed beside them.
     """
     reports = blocks.reports(timed, baselines.settings, baselines.notes)
     if kept is not None:
         reports = (*reports, _kept_report(kept))
-    rates = {report.arm: report.images_per_s for report in reports}
     decoders = carried.facts.graph.decoder_devices if carried.facts.graph is not None else ()
-    setting = Setting(
-        device=device,
-        cpus=baselines.cpus,
-        pixels_per_image=shard.mean_pixels,
-        decodes_on_gpu=device == "cuda" and any(decoder in ("mixed", "gpu") for decoder in decoders),
-    )
+    on_gpu = session.pod_set.device == "cuda" and any(decoder in ("mixed", "gpu") for decoder in decoders)
+    made = measured(session, timed, reports, shard, timed.uses, decodes_on_gpu=on_gpu)
+    return made.model_copy(update={"dali_settings": carried.settings, "kept_reference": kept})
+
+
+def measured(
+    session: Session,
+    timed: blocks.Timed,
+    reports: tuple[ArmReport, ...],
+    shard: ShardPlan,
+    uses: tuple[GpuUse, ...],
+    *,
+    decodes_on_gpu: bool,
+) -> Measurement:
+    """What every measurement says that took blocks, with the learner's claims beside it."""
+    device, rates = session.pod_set.device, {report.arm: report.images_per_s for report in reports}
+    setting = Setting(device, len(session.pod_set.cpus), shard.mean_pixels, decodes_on_gpu)
     return Measurement(
         device=device,
-        plan=plan,
+        plan=session.pod_set.lab.measurement,
         images=len(shard.sizes),
         image_sizes=shard.size_text,
         arms=reports,
         blocks=tuple(timed.blocks),
         decision=timed.decision,
-        dali_settings=carried.settings,
-        claims=claims_beside(discovery, rates),
+        claims=claims_beside(session.found.discovery, rates),
         problem=timed.lost.get(Arm.DALI),
         measured_s=timed.seconds,
-        corroboration=corroborate(timed.uses, timed.notes, rates.get(Arm.DALI), setting),
-        attempt=attempt,
+        corroboration=corroborate(uses, timed.notes, rates.get(Arm.DALI), setting),
+        attempt=session.attempt,
         unsteady=timed.unsteady,
-        kept_reference=kept,
+    )
+
+
+def not_timed(session: Session, problem: str) -> Measurement:
+    """The record where nothing was timed: whatever the rate is, it would not count, or there is none."""
+    return Measurement(
+        device=session.pod_set.device,
+        plan=session.pod_set.lab.measurement,
+        images=0,
+        image_sizes="",
+        arms=(),
+        blocks=(),
+        decision=None,
+        problem=problem,
+        attempt=session.attempt,
     )
 
 

@@ -70,70 +70,21 @@ def measure(
     *,
     attempt: int = 1,
     interference: InterferenceMonitor | None = None,
+    known: Window | None = None,
 ) -> Timed:
     """Runs blocks until a decision, or until the host has contaminated as many as the plan's last look has.
 
     Args:
-        dali: the arm that must be faster.
         baselines: the learner's loader first if there is one, then the references.
-        plan: window length, looks and error budgets.
         threshold: the ratio to exceed.
-        progress: hears of every block.
         attempt: which measured attempt of the learner at the lab this is.
         interference: says which blocks the host contaminated; None where nothing is watched.
+        known: of an arm that was timed before; then the glaring case is decided, or nothing.
 
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
-    return _timed([dali, *baselines], plan, threshold, progress, attempt, interference or InterferenceMonitor())
-
-
-def screen(
-    dali: TimedArm,
-    own: TimedArm,
-    kept: KeptReference,
-    plan: MeasurementPlan,
-    threshold: float,
-    progress: Progress,
-    *,
-    interference: InterferenceMonitor | None = None,
-) -> Timed:
-    """The first blocks of a first attempt, with short windows, beside a reference that was measured before.
-
-    Only a glaring pass is decided so. Anything else is for `measure`, which begins anew: the screen adds no more error
-    than the glaring case has, and nobody fails by a rate of another hour.
-
-    Args:
-        dali: the arm that must be faster.
-        own: the learner's loader.
-        kept: the fair reference.
-        plan: window length and the glaring factor.
-        threshold: the ratio to exceed.
-        progress: hears of every block.
-        interference: as for `measure`.
-
-    Raises:
-        InfrastructureError: a trusted pod ended, or the GPU is gone.
-    """
-    known = Window(arm=Arm.FAIR, images=max(1, round(kept.images_per_s * 1000)), seconds=1000.0)
-    short = plan.model_copy(update={"block_s": plan.block_s * _SCREEN_SHARE})
-    timed = _timed([dali, own], short, threshold, progress, 1, interference or InterferenceMonitor(), known)
-    # A loader of the learner that broke meanwhile leaves nothing of this run to compare with.
-    if timed.decision is not None and (timed.decision.outcome != "passed" or Arm.LEARNER in timed.lost):
-        timed.decision = None
-    return timed
-
-
-def _timed(
-    arms: list[TimedArm],
-    plan: MeasurementPlan,
-    threshold: float,
-    progress: Progress,
-    attempt: int,
-    interference: InterferenceMonitor,
-    known: Window | None = None,
-) -> Timed:
-    """Takes blocks until a decision; with a window that is known beforehand, the glaring case or none."""
+    arms, interference = [dali, *baselines], interference or InterferenceMonitor()
     timed = Timed()
     started = time.monotonic()
     # DALI comes last, so that it is warm when the first block begins with it.
@@ -177,6 +128,38 @@ def _timed(
         timed.decision = decide(log_ratios, plan, threshold, attempt=attempt)
     timed.notes = list(interference.notes)
     timed.seconds = time.monotonic() - started
+    return timed
+
+
+def screen(
+    dali: TimedArm,
+    own: TimedArm,
+    kept: KeptReference,
+    plan: MeasurementPlan,
+    threshold: float,
+    progress: Progress,
+    *,
+    interference: InterferenceMonitor | None = None,
+) -> Timed:
+    """The first blocks of a first attempt, with short windows, beside a reference that was measured before.
+
+    Only a glaring pass is decided so. Anything else is for `measure`, which begins anew: the screen adds no more error
+    than the glaring case has, and nobody fails by a rate of another hour.
+
+    Args:
+        own: the learner's loader.
+        threshold: the ratio to exceed.
+        interference: as for `measure`.
+
+    Raises:
+        InfrastructureError: as `measure`.
+    """
+    known = Window(arm=Arm.FAIR, images=max(1, round(kept.images_per_s * 1000)), seconds=1000.0)
+    short = plan.model_copy(update={"block_s": plan.block_s * _SCREEN_SHARE})
+    timed = measure(dali, [own], short, threshold, progress, interference=interference, known=known)
+    # A loader of the learner that broke meanwhile leaves nothing of this run to compare with.
+    if timed.decision is not None and (timed.decision.outcome != "passed" or Arm.LEARNER in timed.lost):
+        timed.decision = None
     return timed
 
 

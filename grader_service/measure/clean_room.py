@@ -47,11 +47,8 @@ def carry(
     """Rebuilds the first graph that the allow-list takes and draws its first batch.
 
     Args:
-        pod: the clean room.
-        found: the learner's graphs.
         files: held-out images, by their paths in the pod.
         threads: of the CPU.
-        device: where the graph runs.
         experiments: the clean room is to find out what the graph does as well; `experimented` hears of it.
 
     Returns:

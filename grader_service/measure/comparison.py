@@ -16,7 +16,6 @@ def declared_settings(loader: LoaderFacts, batch_size: int) -> LoaderSettings:
     """The settings of the learner's own loader, within what a pod can bear.
 
     Args:
-        loader: what is known of it.
         batch_size: taken where the loader has none of its own, such as with a batch sampler.
     """
     return LoaderSettings(
@@ -49,13 +48,9 @@ def claims_beside(
     discovery: Discovery, rates: Mapping[Arm, float | None]
 ) -> tuple[ClaimBesideMeasurement, ClaimBesideMeasurement]:
     """The learner's two numbers next to ours; where its loader was not timed, the reference stands in for it."""
+    pytorch, dali = discovery.pytorch_throughput.value, discovery.dali_throughput.value
+    loader = rates.get(Arm.LEARNER) or rates.get(Arm.DECLARED)
     return (
-        ClaimBesideMeasurement(
-            name="pytorch_throughput",
-            claimed=discovery.pytorch_throughput.value,
-            measured=rates.get(Arm.LEARNER) or rates.get(Arm.DECLARED),
-        ),
-        ClaimBesideMeasurement(
-            name="dali_throughput", claimed=discovery.dali_throughput.value, measured=rates.get(Arm.DALI)
-        ),
+        ClaimBesideMeasurement(name="pytorch_throughput", claimed=pytorch, measured=loader),
+        ClaimBesideMeasurement(name="dali_throughput", claimed=dali, measured=rates.get(Arm.DALI)),
     )

@@ -37,10 +37,8 @@ def corroborate(
     """The record beside the rates; None where nothing was watched and nothing is strange.
 
     Args:
-        uses: means of each arm's windows.
         notes: what the host noted while blocks ran.
         dali_rate: images/s of the DALI arm; None when it was not timed.
-        setting: what to expect.
     """
     flags = [*_contradictions(uses, setting), *_ceiling(dali_rate, setting), *notes[:_MOST_NOTES]]
     if len(notes) > _MOST_NOTES:

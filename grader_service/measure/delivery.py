@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from grader_service.measure.contents import Delivered
 from grader_service.model.base import Wire
 from grader_service.model.batch_geometry import image_axes
 from grader_service.run.dialogue import Problem, Stopped, hear, parse
@@ -39,6 +38,16 @@ class Done(Wire):
     """All batches that were asked for have been sent."""
 
     kind: Literal["delivered"]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One window's images, as arrays that the host owns."""
+
+    means: NDArray[np.float32]
+    """[images, channels], each channel's mean over a grid of pixels, in whatever scale the graph has."""
+    copies: tuple[tuple[int, NDArray[np.uint8]], ...]
+    """(place in `means`, pixels `[H, W, C]`) of the images chosen beforehand."""
 
 
 @dataclass(frozen=True)

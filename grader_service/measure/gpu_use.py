@@ -18,10 +18,9 @@ class Span:
 
 
 def use_by_arm(spans: Sequence[Span], between: Callable[[float, float], list[Sample]]) -> tuple[GpuUse, ...]:
-    """One row for each arm that had a window, in the order of `Arm`.
+    """One row for each arm that had a window of a valid block, in the order of `Arm`.
 
     Args:
-        spans: windows of valid blocks.
         between: samples of a time, as of `GpuPoll.between`.
     """
     rows = []

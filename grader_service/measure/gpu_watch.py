@@ -22,7 +22,6 @@ class GpuWatch:
     decided, by writing to an illegal address now and then.
 
     Args:
-        poll: samples the GPU while blocks run.
         note: hears what staff should know of, such as an Xid.
     """
 
@@ -61,9 +60,8 @@ class GpuWatch:
         throttled = next((sample.use.throttled for sample in samples if sample.use.throttled is not None), None)
         if throttled is not None:
             return f"the GPU's clocks were held down: {throttled}"
-        foreign = {
-            pid for sample in samples for pid, home in sample.homes.items() if home not in (self._known or frozenset())
-        }
+        known = self._known or frozenset()
+        foreign = {pid for sample in samples for pid, home in sample.homes.items() if home not in known}
         if foreign:
             # Process ids of the host are for its operator, whose log has them; a verdict is read by others too.
             if new := sorted(foreign - self._noted):

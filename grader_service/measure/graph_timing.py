@@ -13,7 +13,7 @@ from grader_service.measure.interference import interference_monitor
 from grader_service.measure.kept_references import JobKey, KeptReferences
 from grader_service.measure.reference_run import ReferenceTask
 from grader_service.model.lab import GLARING_BLOCKS
-from grader_service.model.measurement import REFERENCES, Arm, Block, GraphProof, KeptReference, Measurement
+from grader_service.model.measurement import REFERENCES, Arm, Block, KeptReference, Measurement
 from grader_service.run import trusted_pod
 from grader_service.run.session import Session
 
@@ -32,8 +32,6 @@ def time_graph(
     """Warms the loaders up and takes blocks until the test decides.
 
     Args:
-        session: of the run.
-        carried: the graph.
         files: the held-out images, as pods see them.
         shard: the plan that these were made by.
         references: see `measuring.measure`.
@@ -54,45 +52,26 @@ def time_graph(
         session.found.discovery,
         carried,
         shards_path=pod_set.space.paths.shards,
-        cpus=len(pod_set.cpus),
         fair=fair,
     )
     before: list[Block] = []
     if kept is None or not _may_screen(baselines):
         timed, kept = _in_full(session, carried, baselines, files), None
     else:
-        timed = _screen(session, carried, baselines, kept)
-        if timed.decision is None:
-            kept, before = None, timed.blocks
-            if Arm.DALI in timed.lost:  # nothing is left to time
-                timed = replace(timed, blocks=[])
+        timed = screened = _screen(session, carried, baselines, kept)
+        if screened.decision is None:
+            kept, before = None, screened.blocks
+            if Arm.DALI in screened.lost:  # nothing is left to time
+                timed = replace(screened, blocks=[])
             else:
                 clock.start("warm_up", "warming up the loaders")
-                notes = timed.notes
                 timed = _in_full(session, carried, baselines, files)
-                timed.notes[:0] = notes
-    measurement = assemble(
-        timed, baselines, session.found.discovery, carried, shard, plan, pod_set.device, session.attempt, kept=kept
-    ).model_copy(update={"screened": tuple(before)})
+                timed.notes[:0] = screened.notes
+    measurement = assemble(session, timed, baselines, carried, shard, kept)
+    measurement = measurement.model_copy(update={"screened": tuple(before)})
     if usable is not None and measurement.decision is not None:
         _note(usable, session, key, carried, shard, measurement)
     return GraphTiming(measurement, baselines)
-
-
-def not_timed(session: Session, proof: GraphProof) -> Measurement:
-    """The record of a graph that was not timed, for whatever its rate is, it does not count."""
-    return Measurement(
-        device=session.pod_set.device,
-        plan=session.pod_set.lab.measurement,
-        images=0,
-        image_sizes="",
-        arms=(),
-        blocks=(),
-        decision=None,
-        problem=proof.note,
-        graph=proof,
-        attempt=session.attempt,
-    )
 
 
 def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Sequence[str]) -> blocks.Timed:
@@ -150,9 +129,8 @@ def _note(
 ) -> None:
     """The job, for the next runs; a first attempt that was decided speaks for its learner."""
     pod_set = session.pod_set
-    sizes = session.inventory.sizes if session.inventory else ()
     task = ReferenceTask(
-        pod_set.lab, pod_set.image_digest, tuple(pod_set.cpus), carried.plan, key.settings, sizes, len(shard.sizes)
+        pod_set.lab, pod_set.image_digest, pod_set.cpus, carried.plan, key.settings, session.sizes, len(shard.sizes)
     )
     rate = _rate_of(key, measurement) if measurement.kept_reference is None else None
     references.saw(key, task, session.submitter, shard.mean_pixels, rate)

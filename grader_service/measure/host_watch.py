@@ -119,12 +119,7 @@ class StealWatch:
 
 
 def processor_ticks(cpus: Sequence[int], text: str) -> tuple[int, int, int]:
-    """Ticks so far of these processors together: busy, stolen, all.
-
-    Args:
-        cpus: their numbers.
-        text: of `/proc/stat`.
-    """
+    """Ticks so far of these processors together, by the text of `/proc/stat`: busy, stolen, all."""
     names = frozenset(f"cpu{number}" for number in cpus)
     busy = stolen = total = 0
     for line in text.splitlines():

@@ -29,12 +29,7 @@ class InterferenceMonitor:
 
 @contextmanager
 def interference_monitor(cpus: Sequence[int], gpu: Gpu | None) -> Iterator[InterferenceMonitor]:
-    """An interference monitor of this host; closes what it opened.
-
-    Args:
-        cpus: processors that the arms run on.
-        gpu: the GPU that the arms use; None in a rehearsal.
-    """
+    """An interference monitor of the processors and the GPU that the arms use; closes what it opened."""
     monitor: GpuMonitor | None = None
     if gpu is not None:
         from grader_service.host.gpu.nvml import NvmlGpu  # noqa: PLC0415 - hosts without GPUs go without the driver's library

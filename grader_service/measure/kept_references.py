@@ -16,12 +16,9 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from grader_service.errors import InfrastructureError
-from grader_service.host.facts import Gpu
-from grader_service.measure.reference_run import ReferenceTask, TimedReference, time_reference
-from grader_service.model.base import Device
+from grader_service.measure.reference_run import ReferenceTask, TimedReference
 from grader_service.model.measurement import KeptReference, LoaderSettings
 from grader_service.retry_policy import REFERENCES
-from sandbox.api import SandboxRunner
 
 log = structlog.get_logger(__name__)
 
@@ -97,30 +94,14 @@ class KeptReferences:
     clock: Callable[[], float] = time.monotonic
     _jobs: dict[JobKey, _Job] = field(default_factory=dict)
 
-    @classmethod
-    def on(
-        cls,
-        runner: SandboxRunner,
-        device: Device,
-        gpu: Gpu | None,
-        *,
-        fresh_s: float,
-        quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> "KeptReferences":
-        """Rates of pods that this runner starts."""
-        return cls(lambda task: time_reference(runner, task, device, gpu), fresh_s, quiet, clock)
-
     def saw(
         self, key: JobKey, task: ReferenceTask, submitter: str, mean_pixels: float, rate: float | None = None
     ) -> None:
         """A run of this job was timed; jobs that no run had lately make room.
 
         Args:
-            key: of the job.
             task: what the reference would have to do.
-            submitter: whose run it was.
-            mean_pixels: of its images.
+            mean_pixels: of the run's images.
             rate: of the same loader in that run, images/s, where it was timed there.
         """
         job = self._jobs.pop(key, None) or _Job(task)

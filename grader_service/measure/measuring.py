@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader_service.held_out.plan import ShardPlan, plan_shard
-from grader_service.held_out.shards import begin_shard
+from grader_service.held_out.shards import PendingShard
 from grader_service.measure import acceptance, clean_room, tiers
 from grader_service.measure.arms import TimedArm
-from grader_service.measure.graph_timing import not_timed, time_graph
+from grader_service.measure.baselines import not_timed
+from grader_service.measure.graph_timing import time_graph
 from grader_service.measure.host_effect import Job, measure_host, needs_host_effect, with_host
 from grader_service.measure.interference import interference_monitor
 from grader_service.measure.kept_references import KeptReferences
@@ -27,7 +28,6 @@ def measure(session: Session, references: KeptReferences | None = None) -> tuple
     """What became of the graph, and what was timed; as much of both as the run's checks need.
 
     Args:
-        session: of the run.
         references: rates of our reference that were taken between runs; None to measure it in every run.
 
     Raises:
@@ -54,7 +54,7 @@ def measure(session: Session, references: KeptReferences | None = None) -> tuple
     else:
         proof, carried = acceptance.judge(seen.found, shard.sizes), replace(carried, plan=seen.plan)
     if proof.problem is not None:
-        return carried.facts, not_timed(session, proof)
+        return carried.facts, not_timed(session, proof.note).model_copy(update={"graph": proof})
     with pod_set.space.quiet():
         timed = time_graph(session, carried, files, shard, references)
         job = Job(files, carried.plan, carried.batch_size, len(pod_set.cpus), pod_set.device)
@@ -76,8 +76,8 @@ def _held_out(session: Session, room: Pod, images: int) -> tuple[ShardPlan, list
     """So many images, in sizes as the learner's have, made while the clean room gets ready; their paths in pods."""
     pod_set = session.pod_set
     session.clock.start("held_out", "making held-out images")
-    shard = plan_shard(session.seed, session.inventory.sizes if session.inventory else (), images)
-    with begin_shard(shard, pod_set.space.shards_dir) as pending:
+    shard = plan_shard(session.seed, session.sizes, images)
+    with PendingShard(shard, pod_set.space.shards_dir) as pending:
         session.versions.update(trusted_pod.await_ready(room))  # imports meanwhile, if it has not done so already
         if pod_set.gpu is not None:
             trusted_pod.require_gpu(room, pod_set.gpu)
@@ -113,22 +113,7 @@ def _by_content(
     if pod_set.reference is not None:
         session.versions.update(trusted_pod.await_ready(pod_set.reference))
     with interference_monitor(pod_set.cpus, pod_set.gpu) as watched:
-        bench = tiers.Bench(
-            learner=pod_set.learner,
-            reference=pod_set.reference,
-            shards_dir=pod_set.space.shards_dir,
-            shards_path=pod_set.space.paths.shards,
-            files=files,
-            plan=pod_set.lab.measurement,
-            threshold=session.threshold,
-            cpus=len(pod_set.cpus),
-            device=pod_set.device,
-            progress=clock.progress,
-            attempt=session.attempt,
-            interference=watched,
-        )
-        sizes = session.inventory.sizes if session.inventory else ()
-        proven = tiers.measure_by_content(bench, session.found.discovery, facts, sizes, session.seed)
+        proven = tiers.measure_by_content(session, watched, facts, files)
     measurement, served = proven.measurement, proven.room.served
     if served is not None and room.alive():
         job = Job(files, proven.job, served.shape[0], len(pod_set.cpus), pod_set.device)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from grader_service.held_out.audit import Image, spot_check
 from grader_service.held_out.identity import Identifier, Normalisation
 from grader_service.held_out.plan import ShardPlan
 from grader_service.held_out.proof import Figures, prove
-from grader_service.held_out.spot_check import Image, spot_check
-from grader_service.measure.contents import Delivered
+from grader_service.measure.delivery import Delivered
 from grader_service.measure.work_parity import standard_work
 from grader_service.model.measurement import ContentProof
 

@@ -15,7 +15,7 @@ from grader_service.measure.gpu_use import Span
 from grader_service.measure.proof import Ledger, Spread, Tally
 from grader_service.measure.trial_shards import TrialShards
 from grader_service.model.batch_geometry import height_width_channels
-from grader_service.model.measurement import Arm, Window
+from grader_service.model.measurement import Arm, LoaderSettings, Window
 from grader_service.run.dialogue import Mark, Problem, Stopped, ask, parse, trusted
 from sandbox.api import Pod
 
@@ -70,9 +70,7 @@ class ProofArm:
         """One window that warms the arm up and shows whether new images come out of it."""
         self.cold = cold
         outcome = self._run(timeout_s)
-        if isinstance(outcome, ArmLost):
-            return outcome
-        return outcome[0]
+        return outcome if isinstance(outcome, ArmLost) else outcome[0]
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`; the number of batches is that of one part, whatever is asked for."""
@@ -180,16 +178,16 @@ class HeldArm:
 
 
 def hold_loader(
-    pod: Pod, batch_size: int, num_workers: int, queue_depth: int, seconds: float, *, timeout_s: float
+    pod: Pod, settings: LoaderSettings, queue_depth: int, seconds: float, *, timeout_s: float
 ) -> HeldArm | ArmLost:
     """Times the learner's own loader, which `arms.prepare_learner_arm` made ready; the pod must be running."""
-    pace = Pace(burst=num_workers)
+    pace = Pace(burst=settings.num_workers)
     windows: list[Window] = []
     for number in range(4):
         batches = pace.batches_for(seconds if number else 0.0)
         request = {"kind": "deliver_loader", "discard": queue_depth, "batches": batches}
         asked = time.monotonic()
-        outcome = _sent(pod, request, batches * max(batch_size, 1), timeout_s)
+        outcome = _sent(pod, request, batches * settings.batch_size, timeout_s)
         asked_s = time.monotonic() - asked
         if not isinstance(outcome, tuple):
             return lost(outcome)
@@ -204,8 +202,7 @@ def _sent(
     pod: Pod, request: Mapping[str, object], images: int, timeout_s: float
 ) -> tuple[int, float] | Problem | Stopped:
     """Images and seconds from the mark to the last arrival."""
-    first = ask(pod, request, timeout_s=timeout_s)
-    opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, Problem)
+    opened = parse(pod, ask(pod, request, timeout_s=timeout_s), Mark, Problem)
     if not isinstance(opened, Mark):
         assert isinstance(opened, (Problem, Stopped))  # noqa: S101 - the only other types
         return opened

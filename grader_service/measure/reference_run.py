@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.held_out.plan import new_seed, plan_shard
-from grader_service.held_out.shards import begin_shard
+from grader_service.held_out.shards import PendingShard
 from grader_service.host.facts import Gpu, usable_cpus
 from grader_service.measure.arms import ReferenceArm
 from grader_service.measure.host_watch import HostWatch, processor_ticks
@@ -70,7 +70,7 @@ def time_reference(
         spec = trusted_spec(PodRole.REFERENCE, "trusted.reference", task.cpus, on_gpu=device == "cuda")
         pod = space.start(spec)
         shard = plan_shard(new_seed(), task.sizes, task.images)
-        with begin_shard(shard, space.shards_dir) as pending:
+        with PendingShard(shard, space.shards_dir) as pending:
             await_ready(pod)
             files = [f"{space.paths.shards}/{name}" for name in pending.names()]
         until = time.monotonic() + _MOST_S

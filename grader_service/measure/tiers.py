@@ -9,15 +9,14 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from grader_service.held_out.plan import MAX_IMAGES
 from grader_service.measure import arms, blocks
-from grader_service.measure.comparison import claims_beside, declared_settings, fair_settings, reference_settings
-from grader_service.measure.contradictions import Setting, corroborate
+from grader_service.measure.baselines import measured, not_timed
+from grader_service.measure.comparison import declared_settings, fair_settings, reference_settings
 from grader_service.measure.gpu_use import Span
 from grader_service.measure.interference import InterferenceMonitor
 from grader_service.measure.proof import Tally
@@ -26,7 +25,7 @@ from grader_service.measure.trial_shards import TrialShards
 from grader_service.model.base import Device, ShortText, Wire
 from grader_service.model.batch_geometry import height_width_channels
 from grader_service.model.discovery import Discovery
-from grader_service.model.evidence import CleanRoom, ImageSize, ServedBatch
+from grader_service.model.evidence import CleanRoom, ServedBatch
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
@@ -36,8 +35,9 @@ from grader_service.model.measurement import (
     Measurement,
     TierRefused,
 )
-from grader_service.run.dialogue import Problem, Stopped, ask, parse
-from grader_service.run.progress import Progress
+from grader_service.run.dialogue import Problem, Stopped, ask, awake, parse
+from grader_service.run.pod_set import PodSet
+from grader_service.run.session import Session
 from sandbox.api import Pod
 
 FACTORY = "build_dali_iterator"
@@ -70,28 +70,6 @@ class DaliReady(Wire):
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What a measurement by content works with."""
-
-    learner: Pod
-    """Frozen."""
-    reference: Pod | None
-    """Ready; absent when no step needs a measurement."""
-    shards_dir: Path
-    shards_path: str
-    """Where pods see it."""
-    files: Sequence[str]
-    """Held-out images that stay as they are, for loaders of PyTorch; paths as pods see them."""
-    plan: MeasurementPlan
-    threshold: float
-    cpus: int
-    device: Device
-    progress: Progress
-    attempt: int = 1
-    interference: InterferenceMonitor | None = None
-
-
-@dataclass(frozen=True)
 class Proven:
     """What came of it."""
 
@@ -110,46 +88,53 @@ def worth_trying(room: CleanRoom) -> bool:
 
 
 def measure_by_content(
-    bench: Bench, discovery: Discovery, room: CleanRoom, sizes: Sequence[ImageSize], seed: str
+    session: Session, interference: InterferenceMonitor, room: CleanRoom, files: Sequence[str]
 ) -> Proven:
     """Tries tier B, then C; what neither can measure has no decision and says why.
+
+    Args:
+        session: of the run; the learner's pod is frozen, the reference's is ready.
+        files: held-out images that stay as they are, for loaders of PyTorch; paths as pods see them.
 
     Raises:
         SandboxUnavailable: the reference's pod ended.
         OSError: images could not be written.
     """
+    pod_set, discovery, plan = session.pod_set, session.found.discovery, session.pod_set.lab.measurement
     refused = [TierRefused(tier="A", problem=room.problem or "unknown", text=room.problem_text)]
     if FACTORY not in discovery.factories:
         text = f"No function `{FACTORY}(dataset_dir, batch_size)` is defined, so nothing could be run on other images."
         refused += [TierRefused(tier=tier, problem="no_factory", text=text) for tier in ("B", "C")]
-        return Proven(room, _nothing(bench, refused))
+        return Proven(room, _nothing(session, refused))
     batch_size = _wanted_batch(discovery)
-    per_part = _images_per_window(bench, batch_size)
-    parts = 1 + 2 * _PROBES + bench.plan.looks[-1] + 4
-    own = _own_loader(bench, discovery, batch_size)
-    with TrialShards(seed, sizes, per_part, parts, bench.shards_dir) as shards:
+    per_part = _images_per_window(plan, len(pod_set.cpus), batch_size)
+    parts = 1 + 2 * _PROBES + plan.looks[-1] + 4
+    own = _own_loader(pod_set, discovery, batch_size)
+    with TrialShards(session.seed, session.sizes, per_part, parts, pod_set.space.shards_dir) as shards:
         shards.make_next()
-        live = f"{bench.shards_path}/{shards.show()}"
-        ready = _build(bench.learner, live, batch_size, 2 + per_part // batch_size)
+        live = f"{pod_set.space.paths.shards}/{shards.show()}"
+        ready = _build(pod_set.learner, live, batch_size, 2 + per_part // batch_size)
         if isinstance(ready, str):
-            needs_gpu = bench.device == "cpu" and _NO_DRIVER.search(ready) is not None
+            needs_gpu = pod_set.device == "cpu" and _NO_DRIVER.search(ready) is not None
             problem = "needs_gpu" if needs_gpu else "factory_failed"
             refused += [TierRefused(tier=tier, problem=problem, text=ready) for tier in ("B", "C")]
             told = room if needs_gpu else room.model_copy(update={"factory_problem": ready})
-            return Proven(told, _nothing(bench, refused))
-        dali = ProofArm(bench.learner, shards, bench.shards_path, ready.shape, first_look=bench.plan.looks[0])
+            return Proven(told, _nothing(session, refused))
+        dali = ProofArm(pod_set.learner, shards, pod_set.space.paths.shards, ready.shape, first_look=plan.looks[0])
         tier, tally = _probe(dali, refused)
         job, references = _job(ready), []
-        if tier is None or bench.reference is None:
+        if tier is None or pod_set.reference is None:
             content = dali.ledger.conclude() if dali.ledger.total.delivered else None
-            measurement = _nothing(bench, refused, content=content)
+            measurement = _nothing(session, refused, content=content)
         else:
-            fair = fair_settings(bench.plan, bench.cpus, ready.shape[0])
+            fair = fair_settings(plan, len(pod_set.cpus), ready.shape[0])
             references = [
-                ReferenceSender.prepare(bench.reference, arm, settings, bench.files, job, bench.device)
+                ReferenceSender.prepare(pod_set.reference, arm, settings, files, job, pod_set.device)
                 for arm, settings in reference_settings(own.settings or fair, fair).items()
             ]
-            measurement = _measure(bench, discovery, shards, dali, own, ready, references, tier=tier, refused=refused)
+            measurement = _measure(session, interference, shards, dali, own, ready, references).model_copy(
+                update={"tier": tier, "refused": tuple(refused)}
+            )
         # The size of a batch is what all windows held to: the first batch alone may be a show.
         distinct = min(tally.fresh, ready.shape[0], dali.least_batch)
         served = ServedBatch(
@@ -169,40 +154,30 @@ def _wanted_batch(discovery: Discovery) -> int:
     return min(max(sizes[0] if sizes else _USUAL_BATCH, 1), _MOST_BATCH)
 
 
-def _images_per_window(bench: Bench, batch_size: int) -> int:
+def _images_per_window(plan: MeasurementPlan, cpus: int, batch_size: int) -> int:
     """Whole batches that take a DataLoader about two windows; no more than leaves room for several looks.
 
     On a host with many cores it is the number of colours that ends a measurement: a first look alone is seldom enough.
     """
-    wanted = max(_FEWEST_IMAGES, 2 * _IMAGES_PER_CORE_S * bench.cpus * bench.plan.block_s)
-    most = MAX_IMAGES // (1 + _PROBES + max(_BLOCKS, bench.plan.looks[0]))
+    wanted = max(_FEWEST_IMAGES, 2 * _IMAGES_PER_CORE_S * cpus * plan.block_s)
+    most = MAX_IMAGES // (1 + _PROBES + max(_BLOCKS, plan.looks[0]))
     return max(1, math.floor(min(wanted, most) / batch_size)) * batch_size
 
 
-def _own_loader(bench: Bench, discovery: Discovery, batch_size: int) -> "_OwnLoader":
+def _own_loader(pod_set: PodSet, discovery: Discovery, batch_size: int) -> "_OwnLoader":
     """Times the learner's DataLoader before the first trial."""
-    if bench.reference is None:
+    if pod_set.reference is None:
         return _OwnLoader(None, None, "not timed")
-    bench.learner.resume()
-    try:
-        ready = arms.prepare_learner_arm(bench.learner, discovery, bench.shards_path, batch_size)
+    pod, block_s = pod_set.learner, pod_set.lab.measurement.block_s
+    with awake(pod):
+        ready = arms.prepare_learner_arm(pod, discovery, pod_set.space.paths.shards, batch_size)
         if isinstance(ready, arms.ArmLost):
             return _OwnLoader(None, None, f"could not be re-measured: {ready.reason}"[:200])
-        facts = ready.facts.loader
-        settings = declared_settings(facts, batch_size)
-        held = hold_loader(
-            bench.learner,
-            settings.batch_size,
-            settings.num_workers,
-            ready.facts.queue_depth,
-            bench.plan.block_s,
-            timeout_s=_WINDOW_S,
-        )
-    finally:
-        bench.learner.pause()
+        settings = declared_settings(ready.facts.loader, batch_size)
+        held = hold_loader(pod, settings, ready.facts.queue_depth, block_s, timeout_s=_WINDOW_S)
     if isinstance(held, arms.ArmLost):
         return _OwnLoader(None, settings, f"could not be re-measured: {held.reason}"[:200])
-    note = f"{facts.name}: held-out images {ready.facts.content}, timed before the blocks"
+    note = f"{ready.facts.loader.name}: held-out images {ready.facts.content}, timed before the blocks"
     return _OwnLoader(held, settings, note[:200])
 
 
@@ -215,11 +190,9 @@ class _OwnLoader:
 
 def _build(pod: Pod, live: str, batch_size: int, drain: int) -> DaliReady | str:
     """Calls the learner's factory; why it did not work, for the learner, if it did not."""
-    pod.resume()
     request = {"kind": "prepare_dali", "folder": live, "batch_size": batch_size, "drain": drain}
-    message = ask(pod, request, timeout_s=_BUILD_S)
-    answer = message if isinstance(message, Stopped) else parse(pod, message, DaliReady, Problem)
-    pod.pause()
+    with awake(pod):
+        answer = parse(pod, ask(pod, request, timeout_s=_BUILD_S), DaliReady, Problem)
     if isinstance(answer, DaliReady):
         return answer
     if isinstance(answer, Problem):
@@ -263,58 +236,41 @@ def watch(interference: InterferenceMonitor, dali: ProofArm, reference: arms.Tim
 
 
 def _measure(
-    bench: Bench,
-    discovery: Discovery,
+    session: Session,
+    interference: InterferenceMonitor,
     shards: TrialShards,
     dali: ProofArm,
     own: _OwnLoader,
     ready: DaliReady,
     references: Sequence[ReferenceSender],
-    *,
-    tier: Literal["B", "C"],
-    refused: Sequence[TierRefused],
 ) -> Measurement:
     timed_arms: list[arms.TimedArm] = [*([own.arm] if own.arm is not None else []), *references]
     # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
-    plan = bench.plan.model_copy(update={"glaring": None})
+    plan = session.pod_set.lab.measurement.model_copy(update={"glaring": None})
     timed = blocks.measure(
-        dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, interference=bench.interference
+        dali,
+        timed_arms,
+        plan,
+        session.threshold,
+        session.clock.progress,
+        attempt=session.attempt,
+        interference=interference,
     )
     uses = timed.uses
-    if bench.interference is not None and uses and timed.decision is not None and timed.decision.outcome == "passed":
-        watched = watch(bench.interference, dali, timed_arms[-1])
+    if uses and timed.decision is not None and timed.decision.outcome == "passed":
+        watched = watch(interference, dali, timed_arms[-1])
         uses = tuple({use.arm: use for use in (*uses, *watched)}.values())
+    tier = "C" if dali.cold else "B"
     notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
     used = {reference.arm: reference.settings for reference in references}
     if own.settings is not None:
         used[Arm.LEARNER] = own.settings
     reports = blocks.reports(timed, used, notes)
-    rates = {report.arm: report.images_per_s for report in reports}
-    setting = Setting(
-        device=bench.device,
-        cpus=bench.cpus,
-        pixels_per_image=shards.plan.mean_pixels,
-        decodes_on_gpu=False,  # without a graph nobody knows where the learner's code decodes
-    )
-    return Measurement(
-        device=bench.device,
-        plan=plan,
-        images=shards.per_part,
-        image_sizes=shards.plan.size_text,
-        arms=reports,
-        blocks=tuple(timed.blocks),
-        decision=timed.decision,
-        dali_settings={"batch_size": ready.shape[0], "shape": list(ready.shape), "source": ready.type},
-        claims=claims_beside(discovery, rates),
-        problem=timed.lost.get(Arm.DALI),
-        measured_s=timed.seconds,
-        tier=tier,
-        refused=tuple(refused),
-        content=dali.ledger.conclude(),
-        corroboration=corroborate(uses, timed.notes, rates.get(Arm.DALI), setting),
-        attempt=bench.attempt,
-        unsteady=timed.unsteady,
-    )
+    # Without a graph nobody knows where the learner's code decodes.
+    made = measured(session, timed, reports, shards.plan, uses, decodes_on_gpu=False)
+    settings = {"batch_size": ready.shape[0], "shape": list(ready.shape), "source": ready.type}
+    told = {"plan": plan, "images": shards.per_part, "dali_settings": settings, "content": dali.ledger.conclude()}
+    return made.model_copy(update=told)
 
 
 def _job(ready: DaliReady) -> dict[str, object]:
@@ -334,19 +290,8 @@ def _job(ready: DaliReady) -> dict[str, object]:
     }
 
 
-def _nothing(bench: Bench, refused: Sequence[TierRefused], content: ContentProof | None = None) -> Measurement:
+def _nothing(session: Session, refused: Sequence[TierRefused], content: ContentProof | None = None) -> Measurement:
     """A measurement without a decision: what was tried."""
-    return Measurement(
-        device=bench.device,
-        plan=bench.plan,
-        images=0,
-        image_sizes="",
-        arms=(),
-        blocks=(),
-        decision=None,
-        problem=refused[-1].text,
-        refused=tuple(refused),
-        content=content,
-        attempt=bench.attempt,
-        tier="C" if any(entry.tier == "C" for entry in refused) else "B",
-    )
+    tier = "C" if any(entry.tier == "C" for entry in refused) else "B"
+    told = {"refused": tuple(refused), "content": content, "tier": tier}
+    return not_timed(session, refused[-1].text).model_copy(update=told)

@@ -4,16 +4,14 @@ All trials of a run are parts of one plan: their files have the same names, and 
 belongs to. A pod is frozen while a part takes the place of another, so that it never sees a folder that is half there.
 """
 
-import contextlib
 import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from grader_service.held_out.plan import MAX_IMAGES, ShardPlan, plan_shard
-from grader_service.held_out.shards import begin_shard
+from grader_service.held_out.shards import PendingShard
 from grader_service.model.evidence import ImageSize
 from sandbox.run_folder import HIDDEN
 
@@ -56,7 +54,7 @@ class TrialShards:
         target.mkdir(parents=True)
         target.chmod(0o755)
         start = self._made * self.per_part
-        with begin_shard(self.plan, target, part=range(start, start + self.per_part)) as pending:
+        with PendingShard(self.plan, target, part=range(start, start + self.per_part)) as pending:
             pending.names()
         return self._made
 
@@ -78,13 +76,10 @@ class TrialShards:
 
     def close(self) -> None:
         """Deletes what pods cannot see; the run's own folder goes with the run."""
-        with contextlib.suppress(OSError):
-            shutil.rmtree(self._hidden)
+        shutil.rmtree(self._hidden, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.model.base import Few, LongText, ShortText, Wire
@@ -74,9 +74,6 @@ def ask(
     """Sends a request and waits for the next message, both within the host's time.
 
     Args:
-        pod: that is asked.
-        request: what it is asked.
-        blob: bytes behind the request.
         timeout_s: for sending, and again for the answer.
         meanwhile: is called once the pod has the request.
     """
@@ -102,7 +99,7 @@ def parse(pod: Pod, message: Message | Stopped, *models: type[AnswerT]) -> Answe
     if model is None:
         return Stopped(pod.reject(f"message {str(message.body.get('kind'))[:60]!r}; expected {', '.join(by_kind)}"))
     try:
-        return TypeAdapter(model).validate_python(message.body)
+        return model.model_validate(message.body)
     except ValidationError as error:
         return Stopped(pod.reject(f"malformed {model.__name__}: {str(error)[:1500]}"))
 

@@ -90,16 +90,11 @@ def execute(
     """Runs a submission and collects the evidence that its checks need.
 
     Args:
-        artifact: the bytes as sent.
-        lab: limits and measurement plan.
         task: parts of the evidence to collect, and what they are collected for.
-        runner: where pods run.
         device: `cuda` for an official run, `cpu` for a rehearsal.
-        progress: hears about stages and blocks.
         run_id: stands in the evidence.
         measure: tries the graph, and times it where that is needed.
         gpu: recorded in the evidence; which GPU pods get is the runner's to know.
-        probes: of the task, with their sources.
         submitter: who hands in, by whatever name; None where the content has to stand for somebody.
         afterwards: whoever waits for the outcome closes it once that is out of his hands, and only then are folders and
             scratch volumes removed; the pods have ended by then, but for those of a preflight. None, or a run that

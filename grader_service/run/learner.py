@@ -62,10 +62,6 @@ def discover(
     """Runs the submission once, top to bottom.
 
     Args:
-        pod: that it runs in.
-        prepared: what is run.
-        paths: of the pod.
-        limits: of the lab.
         device: `cpu` in a rehearsal.
         meanwhile: is called once the pod knows what to run.
 

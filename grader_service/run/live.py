@@ -21,8 +21,6 @@ def watched(pod: Pod, scrubber: Scrubber, progress: Progress, limit_s: float) ->
 
     Args:
         pod: of the learner, whose messages are heard in the block.
-        scrubber: of its run.
-        progress: hears it; nothing once the block has ended.
         limit_s: seconds that the learner's code may take.
     """
     if isinstance(progress, Silent):

@@ -21,13 +21,9 @@ class PodSet:
     """The pods of one run: the learner's, and the others from `start_others` on, whose imports overlap with it.
 
     Args:
-        space: where they run.
-        lab: with their limits.
         needs: parts of the evidence that they collect.
         device: `cpu` in a rehearsal.
-        gpu: that pods get.
         probes_graphs: whether there is a pod for probes on graphs.
-        image_digest: of the lab's image.
     """
 
     def __init__(

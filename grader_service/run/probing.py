@@ -136,12 +136,8 @@ def _run(task: ProbeTask, pod: Pod, device: str) -> tuple[ProbeRecord, bool]:
     assert isinstance(answer, Probed)  # noqa: S101 - the only other type
     if answer.status == "ok" and (problem := _unusable(answer)):
         return _record(task, "unreadable", problem, seconds, printed=answer.printed), False
-    return (
-        _record(
-            task, answer.status, answer.text, seconds, answer.observations, answer.traceback, printed=answer.printed
-        ),
-        False,
-    )
+    found, trace = answer.observations, answer.traceback
+    return _record(task, answer.status, answer.text, seconds, found, trace, printed=answer.printed), False
 
 
 def _unusable(answer: Probed) -> str:

@@ -29,8 +29,6 @@ def scan(pod: Pod, root: str, paths: GuestPaths, enough: int = ENOUGH_IMAGES) ->
     """Counts the JPEGs below `root`, which must lie in a folder that the learner may write or was given.
 
     Args:
-        pod: of the scanner.
-        root: of the learner's images.
         paths: of the learner's pod.
         enough: distinct images after which counting may end.
 
@@ -38,11 +36,7 @@ def scan(pod: Pod, root: str, paths: GuestPaths, enough: int = ENOUGH_IMAGES) ->
         SandboxUnavailable: the scanner's pod ended.
     """
     trusted(parse(pod, hear(pod, 60.0), Ready), pod)
-    request = {
-        "kind": "scan",
-        "root": root,
-        "allowed_roots": [paths.workspace, paths.tmp, paths.shm, paths.lab_data],
-        "caps": {**_CAPS, "enough": enough},
-    }
+    allowed = [paths.workspace, paths.tmp, paths.shm, paths.lab_data]
+    request = {"kind": "scan", "root": root, "allowed_roots": allowed, "caps": {**_CAPS, "enough": enough}}
     message = ask(pod, request, timeout_s=SCAN_S + 30.0)
     return trusted(parse(pod, message, Scanned), pod).scan

@@ -14,13 +14,7 @@ class StageClock:
         self._open: tuple[str, float] | None = None
 
     def start(self, key: str, label: str, *, limit_s: float | None = None) -> None:
-        """Ends the open stage and starts another one; see `Progress.stage`.
-
-        Args:
-            key: its word in the verdict.
-            label: what a person reads.
-            limit_s: seconds after which it is ended by us, where that is so.
-        """
+        """Ends the open stage and starts another one; see `Progress.stage`."""
         self.stop()
         self._open = (key, time.monotonic())
         self.progress.stage(label, key=key, limit_s=limit_s)

@@ -358,7 +358,7 @@ def test_the_note_is_read_as_a_run_writes_it(monkeypatch):
     monkeypatch.setattr(baselines.arms, "prepare_learner_arm", lambda *_: LearnerArm(pod, ready))
     carried = Carried(facts=CleanRoom(pipeline="p"), arm=None, plan={}, batch_size=32, settings={})
     fair = fair_settings(MeasurementPlan(), 2, 32)
-    found = own_loader(pod, a_discovery(), carried, shards_path="", cpus=2, fair=fair)
+    found = own_loader(pod, a_discovery(), carried, shards_path="", fair=fair)
     measurement = a_measurement(arms=arms(notes=tuple(found.notes[Arm.LEARNER])))
     context = context_of(an_evidence(measurement=measurement), measurement)
     assert context.loader_shape == (32, 3, 48, 64)

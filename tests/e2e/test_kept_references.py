@@ -15,6 +15,7 @@ from grader_service.measure import graph_timing
 from grader_service.measure.interference import interference_monitor_with
 from grader_service.measure.kept_references import LEAST_LEARNERS, KeptReferences
 from grader_service.measure.measuring import measure
+from grader_service.measure.reference_run import time_reference
 from grader_service.model.evidence import Need, PodRole, RunTask
 from grader_service.model.measurement import Arm
 from grader_service.run.execution import execute
@@ -91,7 +92,8 @@ def clock():
 
 @pytest.fixture
 def references(state_dir, clock):
-    return KeptReferences.on(ProcessRunner(state_dir), "cpu", None, fresh_s=FRESH_S, clock=clock)
+    runner = ProcessRunner(state_dir)
+    return KeptReferences(lambda task: time_reference(runner, task, "cpu", None), FRESH_S, clock=clock)
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from PIL import Image
 from grader_service.held_out.drawing import draw_jpeg
 from grader_service.held_out.identity import Identifier
 from grader_service.held_out.plan import ShardPlan, marks
-from grader_service.measure.contents import Delivered
-from grader_service.measure.delivery import _channels_last, _means
+from grader_service.measure.delivery import Delivered, _channels_last, _means
 from grader_service.measure.proof import Ledger
 
 SIZE = (96, 64)

@@ -105,7 +105,7 @@ def _messages(data: bytes) -> list[Any]:
 def discovery(data: bytes) -> object:
     """What the learner's pod says after its code ran, and everything that the host computes from it."""
     pod = _pod([{"kind": "started"}, *_messages(data)])
-    found = learner.discover(pod, Prepared("submission.py", None), PATHS, PodLimits(), "cpu")
+    found = learner.discover(pod, Prepared(entry="submission.py", cells=None), PATHS, PodLimits(), "cpu")
     if not isinstance(found, learner.Found):
         return _stored(pod=pod)
     said = found.discovery

@@ -10,7 +10,7 @@ from grader_service.held_out.identity import Identifier
 from grader_service.held_out.plan import ShardPlan
 from grader_service.held_out.proof import Figures, prove
 from grader_service.held_out.reference import decode
-from grader_service.held_out.shards import begin_shard
+from grader_service.held_out.shards import PendingShard
 from grader_service.model.measurement import ContentKind
 from tests.held_out import loaders
 from tests.held_out.factories import SEED
@@ -31,7 +31,7 @@ def shard(tmp_path_factory):
     """Files of two sizes, and their plan."""
     folder = tmp_path_factory.mktemp("shard")
     plan = ShardPlan(SEED, ((500, 375), (333, 300)) * (IMAGES // 2))
-    return plan, [folder / name for name in begin_shard(plan, folder).names()]
+    return plan, [folder / name for name in PendingShard(plan, folder).names()]
 
 
 @pytest.mark.parametrize(("crops", "name"), [(crops, name) for crops, names in NAMES.items() for name in names])

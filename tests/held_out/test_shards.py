@@ -20,7 +20,7 @@ def make(tmp_path, seed, images=24, sizes=SIZES):
     folder = tmp_path / seed[:8]
     folder.mkdir()
     plan = plan_shard(seed, sizes, images)
-    return plan, folder, shards.begin_shard(plan, folder).names()
+    return plan, folder, shards.PendingShard(plan, folder).names()
 
 
 def digest(folder, names):
@@ -72,15 +72,15 @@ def test_seeds_do_not_repeat():
 def test_unwritable_folder_is_an_error(tmp_path):
     """A folder that is not there is our failure, and loud."""
     with pytest.raises(OSError, match="No such file"):
-        shards.begin_shard(plan_shard("06" * 16, (), 2), tmp_path / "absent").names()
+        shards.PendingShard(plan_shard("06" * 16, (), 2), tmp_path / "absent").names()
 
 
 def test_making_goes_on_in_the_background(tmp_path, monkeypatch):
-    """`begin_shard` returns before the images are there, and `names` waits for the last of them."""
+    """`PendingShard` returns before the images are there, and `names` waits for the last of them."""
     plan = plan_shard("07" * 16, (), 200)
     go_on, draw = threading.Event(), shards.write_jpeg
     monkeypatch.setattr(shards, "write_jpeg", lambda *given, **named: go_on.wait(60) and draw(*given, **named))
-    with shards.begin_shard(plan, tmp_path) as pending:
+    with shards.PendingShard(plan, tmp_path) as pending:
         assert not list(tmp_path.rglob("*.jpg"))
         go_on.set()
         names = pending.names()
@@ -90,7 +90,7 @@ def test_making_goes_on_in_the_background(tmp_path, monkeypatch):
 def test_closing_stops_the_making(tmp_path):
     """A run that ends early leaves no thread behind, and asking for the names afterwards is an error."""
     plan = plan_shard("08" * 16, (), 2000)
-    pending = shards.begin_shard(plan, tmp_path)
+    pending = shards.PendingShard(plan, tmp_path)
     pending.close()
     assert len(list(tmp_path.rglob("*.jpg"))) < 2000
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("held-out")]
@@ -103,7 +103,7 @@ def test_errors_of_the_background_are_raised(tmp_path):
     plan = plan_shard("09" * 16, (), 4)
     (tmp_path / "class_1" / "00001.jpg").mkdir(parents=True)
     with pytest.raises(IsADirectoryError):
-        shards.begin_shard(plan, tmp_path).names()
+        shards.PendingShard(plan, tmp_path).names()
 
 
 def test_files_hold_nothing_but_the_image(tmp_path):

@@ -98,7 +98,7 @@ def test_other_endings(filename):
 @pytest.mark.parametrize("source", [SOURCE, b"\xef\xbb\xbfx = 1", b"\xff\xfex\0", b"# coding: latin-1\n\xe9", b"\0\0"])
 def test_a_module_arrives_byte_for_byte(artifact, into, source):
     """Encodings, marks and NUL bytes are the pod's compiler's business."""
-    assert prepare(artifact("my lab.py", source), into) == Prepared("submission.py", None)
+    assert prepare(artifact("my lab.py", source), into) == Prepared(entry="submission.py", cells=None)
     assert (into / "submission.py").read_bytes() == source
 
 
@@ -114,9 +114,8 @@ def test_a_notebook_arrives_with_its_cells(artifact, into):
     """The file itself is there too, and cells are numbered among the code cells."""
     content = notebook("x = 1", {"cell_type": "markdown", "metadata": {}, "id": "m", "source": "# Hi"}, "%time y = 2")
     prepared = prepare(artifact("My Lab.IPYNB", content), into)
-    assert prepared == Prepared(
-        "submission.ipynb", ((1, "x = 1"), (2, "get_ipython().run_line_magic('time', 'y = 2')\n"))
-    )
+    cells = ((1, "x = 1"), (2, "get_ipython().run_line_magic('time', 'y = 2')\n"))
+    assert prepared == Prepared(entry="submission.ipynb", cells=cells)
     assert (into / "submission.ipynb").read_bytes() == content
 
 
@@ -124,7 +123,9 @@ def test_a_notebook_arrives_with_its_cells(artifact, into):
 def test_an_archive_arrives_with_its_entry_point(artifact, into, kind):
     """Its own name for the entry point is kept."""
     members = [("p/lab.ipynb", notebook("x = 1")), ("p/src/helpers.py", SOURCE), ("p/data/é.txt", b"1")]
-    assert prepare(artifact(f"x.{kind}", pack(kind, members)), into) == Prepared("lab.ipynb", ((1, "x = 1"),))
+    assert prepare(artifact(f"x.{kind}", pack(kind, members)), into) == Prepared(
+        entry="lab.ipynb", cells=((1, "x = 1"),)
+    )
     assert (into / "data" / "é.txt").read_bytes() == b"1"
 
 
@@ -309,7 +310,7 @@ def test_relative_paths(artifact, into, tmp_path, monkeypatch):
     """The command line is given paths as people type them; a module is run from its file and has no cells."""
     artifact("a.zip", zip_bytes([("submission.py", SOURCE)]))
     monkeypatch.chdir(tmp_path)
-    assert prepare(artifact_at(Path("a.zip")), Path(into.name)) == Prepared("submission.py", None)
+    assert prepare(artifact_at(Path("a.zip")), Path(into.name)) == Prepared(entry="submission.py", cells=None)
 
 
 class TestWhatTheChildSays:

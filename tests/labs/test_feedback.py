@@ -159,7 +159,7 @@ def test_laws_of_every_verdict(steps):
     verdict = composed(*steps)
     flat = [(check, fields) for check, (_, fields) in zip(verdict.checks, itertools.chain(*steps), strict=True)]
     needed = [check for check, fields in flat if not fields.get("optional")]
-    assert verdict.status is rubric.status_of(rubric.worst(check.counted for check in needed))
+    assert verdict.status is Status(rubric.worst(check.counted for check in needed).value)
     assert (verdict.score is None) == any(check.score is None for check in needed)
     if verdict.score is not None:
         assert 0 <= verdict.score <= verdict.max_score

@@ -47,4 +47,4 @@ def test_the_fair_batch_is_the_graphs_own_within_reason(batch, fair):
 def test_a_kept_reference_is_no_answer_to_more_workers(declared, alone):
     """With more workers the declared reference may be the faster one; without a loader of the learner it is needed."""
     settings = {} if declared is None else {Arm.LEARNER: FAIR.model_copy(update=declared)}
-    assert _may_screen(Baselines(4, FAIR, settings=settings)) is alone
+    assert _may_screen(Baselines(FAIR, settings=settings)) is alone

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader_service.held_out.plan import ShardPlan
-from grader_service.held_out.shards import begin_shard
+from grader_service.held_out.shards import PendingShard
 from grader_service.measure.acceptance import Observed, judge
 from tests.held_out.factories import SEED
 
@@ -22,7 +22,7 @@ SIZES = ((256, 192), (192, 256), (240, 192)) * 16
 def examined(tmp_path_factory):
     """What was found of each graph of `graphs.py`, and the plan of the reference beside it, by the graph's name."""
     folder = tmp_path_factory.mktemp("shard")
-    begin_shard(ShardPlan(SEED, SIZES), folder).names()
+    PendingShard(ShardPlan(SEED, SIZES), folder).names()
     command = [sys.executable, "-m", "tests.measure.examining", str(folder)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -9,7 +9,7 @@ import pytest
 
 from grader_service.held_out.plan import codes, plan_shard
 from grader_service.measure.arms import ArmLost
-from grader_service.measure.contents import Delivered
+from grader_service.measure.delivery import Delivered
 from grader_service.measure.proof import Ledger
 from grader_service.measure.proof_arm import ProofArm
 from grader_service.measure.trial_shards import TrialShards

@@ -19,8 +19,6 @@ class GpuSnapshot:
     memory_used_mib: int
     recovery_action: str | None
     """What the driver wants done before the GPU is used again, such as `reset`; None when nothing."""
-    throttled: str | None
-    """Why clocks are held down beyond what idling does; None when they are not."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Utilisation:
     processes: tuple[int, ...]
     """As in `GpuSnapshot`."""
     throttled: str | None
-    """As in `GpuSnapshot`."""
+    """Why clocks are held down beyond what idling does; None when they are not."""
     period_s: float
     """For how long before the look the driver averaged: a look this soon after a change still shows what was before."""
 

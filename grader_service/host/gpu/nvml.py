@@ -33,10 +33,6 @@ class NvmlGpu:
     Of an instance of a partitioned GPU (MIG), memory and processes are the instance's own. Faults are told on the GPU
     and kept when they are the instance's or the whole GPU's; clocks and resets are the GPU's. How busy it is stays
     unknown: the driver does not say it of an instance, and what the GPU does is its neighbours' work too.
-
-    Args:
-        uuid: of a GPU (`GPU-…`) or an instance (`MIG-…`).
-        nvml: the driver's library.
     """
 
     def __init__(self, uuid: str, nvml: Any = pynvml) -> None:
@@ -59,7 +55,6 @@ class NvmlGpu:
                 processes=processes,
                 memory_used_mib=int(memory.used) >> 20,
                 recovery_action=self._recovery_action(),
-                throttled=self._throttled(),
             )
 
     def utilisation(self) -> Utilisation:

@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from grader_service.host.gpu.homes import home
@@ -35,7 +34,6 @@ class GpuPoll:
     Args:
         monitor: the GPU; closed at the end.
         every_s: pause between looks, seconds.
-        home: what a process belongs to.
     """
 
     def __init__(self, monitor: GpuMonitor, every_s: float = EVERY_S, home: Callable[[int], str] = home) -> None:
@@ -52,9 +50,7 @@ class GpuPoll:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
         self.monitor.close()

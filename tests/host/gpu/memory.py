@@ -24,7 +24,7 @@ class InMemoryGpu:
         """See `GpuMonitor.snapshot`."""
         if self.gone:
             raise GpuGone(f"{self.uuid} does not answer")
-        return GpuSnapshot(tuple(self.processes), self.memory_used_mib, self.recovery_action, self.throttled)
+        return GpuSnapshot(tuple(self.processes), self.memory_used_mib, self.recovery_action)
 
     def utilisation(self) -> Utilisation:
         """See `GpuMonitor.utilisation`."""
