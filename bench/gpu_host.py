@@ -79,7 +79,7 @@ def given(folder: str, info: Mapping[str, object], gpu: Gpu, held: Gpu) -> bool:
         print(f"GPU {gpu.index}: {'; '.join(access.reasons)}")
         return False
     runner = DockerRunner(Settings().lab_image or "grader-lab", Path(folder), gpu=gpu_name(gpu))
-    runner._gpu = access  # noqa: SLF001 - a way that it would not have chosen
+    runner.gpu = access  # a way that it would not have chosen
     names = [name for request in access.device_requests for name in request["DeviceIDs"]] or list(access.devices)[:1]
     since = time.monotonic()
     with runner.open_run(secrets.token_hex(16), SpaceLimits(64, 1000, 64)) as space:

@@ -20,7 +20,6 @@ from nvidia.dali import fn, pipeline_def, types
 from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.held_out.shards import PendingShard
 from sandbox.guest.graph import edit, model
-from sandbox.guest.graph.edit import Budget
 from sandbox.guest.trusted.children import WithoutGpu
 from sandbox.guest.trusted.experiments import examine
 from sandbox.guest.trusted.pipelines import build
@@ -82,7 +81,7 @@ def timed(
     pipeline = pipeline_def(definition)(device, batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None)
     graph = model.read(pipeline.serialize())
     edit.repoint(graph, files, [0] * len(files))
-    edit.restrain(graph, Budget(threads))
+    edit.restrain(graph, threads)
     started = time.monotonic()
     to_be_timed = build(graph)
     to_be_timed.run()

@@ -21,7 +21,7 @@ from docker.errors import DockerException, ImageNotFound
 from grader_service.errors import ConfigurationError, InfrastructureError
 from images.base import Base, Say, choose_base
 from images.bootstrap import PYPI, index_url
-from images.sbom import dpkg_status, locked_hashes, write_sbom
+from images.sbom import DPKG_STATUS, locked_hashes, read_file, write_sbom
 from images.standins.build import build_stand_ins
 
 HERE = Path(__file__).parent
@@ -81,11 +81,9 @@ def build(
     The name of one that does not become `NAME:latest` is its tag.
 
     Args:
-        client: of the engine.
         recipes: of `RECIPES`, or `lab_with` another lock.
         base_kind: see `choose_base`.
         rebuild: whether to build those that are there as well, on a base made anew: with the security updates of today.
-        say: hears of each step.
         stand_ins: whether to build those of Redis and PostgreSQL that are not there, too.
 
     Raises:
@@ -117,15 +115,12 @@ def build(
 def recipe_digest(recipe: Recipe) -> str:
     """SHA-256 over everything that decides what the image holds, hexadecimal."""
     digest = hashlib.sha256()
-    paths = [recipe.lock, recipe.dockerfile]
+    dockerfile = str(recipe.dockerfile.relative_to(HERE.parent))
+    contents = {"lock": recipe.lock.read_bytes(), dockerfile: recipe.dockerfile.read_bytes()}  # a lock may lie anywhere
     if recipe.with_service:
-        paths += [path for package in _FIRST_PARTY for path in _package_files(HERE.parent / package)]
-    for path in paths:
-        name = "lock" if path == recipe.lock else str(path.relative_to(HERE.parent))  # a lock may lie anywhere
-        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    if recipe.with_service:
-        for name, text in _metadata().items():
-            digest.update(f"{name}\0{text}\0".encode())
+        contents |= _own_files()
+    for name, content in contents.items():
+        digest.update(name.encode() + b"\0" + content + b"\0")
     return digest.hexdigest()
 
 
@@ -136,12 +131,16 @@ def _build_one(client: Any, recipe: Recipe, base: Base, state: str, say: Say) ->
         say(f"{recipe.name}: installing the locked packages for Python {base.python[0]}.{base.python[1]}")
         install_locked(recipe.lock, site, base.python)
         if recipe.with_service:
-            _add_service(context / "own")
+            for name, content in _own_files().items():
+                target = context / "own" / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
         pods = context / "pods"
         for name in ("workspace", "data/lab", "grader"):
             (pods / name).mkdir(parents=True)
         sites = [site, context / "own"]
-        write_sbom(context / "sbom", recipe.name, dpkg_status(client, base.reference), sites, recipe.lock.read_text())
+        status = read_file(client, base.reference, DPKG_STATUS) or ""
+        write_sbom(context / "sbom", recipe.name, status, sites, recipe.lock.read_text())
         shutil.copy(recipe.dockerfile, context / "Dockerfile")
         say(f"{recipe.name}: building on {base.origin}")
         labels = {LOCK_LABEL: state, BASE_LABEL: base.origin}
@@ -188,20 +187,8 @@ def install_locked(lock: Path, target: Path, python: tuple[int, int]) -> None:
         raise InfrastructureError(f"the locked packages could not be installed: {run.stderr[-2000:]}")
 
 
-def _add_service(site: Path) -> None:
-    for package in _FIRST_PARTY:
-        for path in _package_files(HERE.parent / package):
-            target = site / path.relative_to(HERE.parent)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-    for name, text in _metadata().items():
-        target = site / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-
-
-def _metadata() -> dict[str, str]:
-    """What an installation says of itself, by path: without its entry points no check is found.
+def _own_files() -> dict[str, bytes]:
+    """Our packages, by path, and what their installation says of itself: without its entry points no check is found.
 
     Raises:
         ConfigurationError: the service runs from a folder and is not installed.
@@ -211,13 +198,10 @@ def _metadata() -> dict[str, str]:
     except PackageNotFoundError:
         raise ConfigurationError(f"{_DISTRIBUTION} is not installed in this environment: run `make setup`") from None
     folder = f"{_DISTRIBUTION.replace('-', '_')}-{installed.version}.dist-info"
-    return {f"{folder}/{name}": installed.read_text(name) or "" for name in _OWN_METADATA}
-
-
-def _package_files(package: Path) -> Iterator[Path]:
-    for path in sorted(package.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            yield path
+    places = [path for package in _FIRST_PARTY for path in sorted((HERE.parent / package).rglob("*"))]
+    paths = [path for path in places if path.is_file() and "__pycache__" not in path.parts]
+    found = {str(path.relative_to(HERE.parent)): path.read_bytes() for path in paths}
+    return found | {f"{folder}/{name}": (installed.read_text(name) or "").encode() for name in _OWN_METADATA}
 
 
 @contextmanager

@@ -64,7 +64,6 @@ def resolve(client: Any, pins: Mapping[str, Pin], today: str) -> tuple[dict[str,
 
     Args:
         client: of the engine, which knows registries, their certificates and logins.
-        pins: what to look up.
         today: ISO 8601.
 
     Returns:

@@ -22,7 +22,7 @@ from images.licences import licence_of
 
 SBOM = "usr/share/grader/sbom.cdx.json"
 """Path in the image, from its root."""
-_STATUS = "var/lib/dpkg/status"
+DPKG_STATUS = "var/lib/dpkg/status"
 _NAMES = uuid.UUID("5d8f7a0e-4f0c-5b57-9e1e-2f6d1c7e9a43")
 """Name space of the serial numbers."""
 
@@ -32,7 +32,6 @@ def write_sbom(root: Path, name: str, status: str, sites: Iterable[Path] = (), l
 
     Args:
         root: folder that becomes the image's root, or is copied onto it.
-        name: of the image.
         status: text of its dpkg status file; empty where it has none.
         sites: folders of its Python distributions.
         lock: text of the lock file; every hash that it allows for a distribution is named.
@@ -71,11 +70,6 @@ def read_sbom(client: Any, image: str) -> str:
     if text is None:
         raise ConfigurationError(f"{image} has no /{SBOM}: build it anew with `grader images build --rebuild`")
     return text
-
-
-def dpkg_status(client: Any, image: str) -> str:
-    """The text of an image's list of Debian packages; empty where it has none."""
-    return read_file(client, image, _STATUS) or ""
 
 
 def read_file(client: Any, image: str, path: str) -> str | None:

@@ -29,13 +29,9 @@ class Abortable:
         """See `SandboxRunner.facts`."""
         return self._runner.facts
 
-    def use_image(self, image: str) -> None:
-        """Pods that start from here on have this image; see `SandboxRunner.of_image`."""
-        self._runner = self._runner.of_image(image)
-
     def of_image(self, image: str) -> "Abortable":
         """See `SandboxRunner.of_image`; the same object, so that who may abort it still can."""
-        self.use_image(image)
+        self._runner = self._runner.of_image(image)
         return self
 
     def look(self) -> None:

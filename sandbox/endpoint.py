@@ -50,7 +50,6 @@ class Endpoint:
     Args:
         place: the folder, in which the name is removed as well; or what `listen` made for us in a folder of another
             process, which removes it.
-        limits: of frames.
     """
 
     def __init__(self, place: Path | socket.socket, limits: FrameLimits) -> None:

@@ -56,7 +56,6 @@ def choose(engine_info: Mapping[str, object], gpu: GpuName, oci_runtime: str | N
 
     Args:
         engine_info: what the engine's `info` call returned.
-        gpu: the GPU or the instance.
         oci_runtime: the runtime that pods get, whatever the GPU needs; None where that is left to this choice.
     """
     reasons: list[str] = []

@@ -62,8 +62,6 @@ class RunFolder(OwnedFolder):
     """Code, submission, shards, hidden shards and links of one run.
 
     Args:
-        state_dir: around `runs`.
-        run_id: names the folder.
         shared: members of our group, who may be other users, look into the folder and write to submission and shards of
             both kinds. They can replace none of these, nor anything else in it, and remove what they wrote themselves.
     """

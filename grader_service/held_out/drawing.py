@@ -44,8 +44,6 @@ def write_jpeg(file: Path | IO[bytes], seed: str, index: int, size: tuple[int, i
 
     Args:
         file: where to; for one on a disk Pillow lets go of the interpreter's lock while it compresses.
-        seed: of the plan.
-        index: place in the plan.
         size: (width, height), pixels.
         mark: (mean Y, Cb, Cr) of this image.
     """

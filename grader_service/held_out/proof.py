@@ -45,7 +45,6 @@ def prove(audits: Sequence[Audit], figures: Figures, *, expected: tuple[float, f
 
     Args:
         audits: of images chosen at random among those delivered in timed windows.
-        figures: of all of them.
         expected: of the standard job, mean visible share of the source, and share of images that show its lowest third.
     """
     failed = [audit for audit in audits if audit.kind not in _DELIVERED]

@@ -44,7 +44,6 @@ def locate(luma: NDArray[np.float32], reference: Reference) -> Place:
 
     Args:
         luma: float32 [H, W], the delivered image with its channels added up, any affine scale.
-        reference: our decode of the image that it should be.
     """
     exact = _frame(luma, reference)
     if exact is not None:

@@ -28,7 +28,6 @@ def open_runner(
     Args:
         kind: `process` has no isolation.
         image: of the lab; where the settings name one, that one is taken for every lab.
-        settings: folders, image and interpreter.
         gpu: the one that pods get; None for rehearsals.
 
     Raises:
@@ -70,7 +69,6 @@ def open_broker(labs: Sequence[LabSpec], settings: Settings, gpu: Gpu | None) ->
     Args:
         labs: those that are installed: their images, or the one that the settings name for every lab, and their limits,
             below which no bound is that the settings do not name.
-        settings: folders, image, bounds, and whom it serves beside this user.
         gpu: the one that pods get; None for rehearsals.
 
     Raises:

@@ -60,7 +60,6 @@ class JudgeProcess:
         """Starts nothing yet.
 
         Args:
-            limits: what the child may use.
             check_files: checks that are tried from a file, beside those that are installed.
         """
         self._limits = limits or JudgeLimits()
@@ -90,7 +89,6 @@ class JudgeProcess:
 
         Args:
             evidence: to judge, or the same as JSON, which is then read in the other process alone.
-            steps: with the checks.
             registry: names the distribution of a check that fails.
 
         Raises:

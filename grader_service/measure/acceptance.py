@@ -54,7 +54,6 @@ def judge(found: Observed, sizes: Sequence[tuple[int, int]]) -> GraphProof:
     """The proof of a graph; `problem` and `note` are empty when it does its work.
 
     Args:
-        found: in the clean room.
         sizes: (width, height) of the held-out images, pixels.
     """
     area, low = standard_work(sizes)

@@ -99,7 +99,6 @@ class Pace:
         all, and the next one would be planned for minutes. All that was drawn since the request bounds the rate.
 
         Args:
-            batches: of the window.
             seconds: from its first mark to its end.
             discarded: batches drawn before its first mark.
             asked_s: seconds from the request to the window's end.

@@ -35,7 +35,6 @@ def own_loader(
     Args:
         pod: the learner's, frozen before and after.
         shards_path: of the held-out images, as pods see it.
-        fair: settings of the fair reference.
     """
     found = Baselines(fair)
     with awake(pod):
@@ -75,7 +74,6 @@ def assemble(
     """The record of the measurement of a graph.
 
     Args:
-        shard: plan of the held-out images.
         kept: the reference that the blocks were held against, where none was timed beside them.
     """
     reports = blocks.reports(timed, baselines.settings, baselines.notes)

@@ -60,7 +60,6 @@ def measure_host(
         pod: the clean room's, frozen before and after.
         baselines: the arms that were timed; the fair reference is the one at fair settings, or the one at declared
             settings where these are fair.
-        note: hears one line.
 
     Returns:
         None when it could not be measured; then the outcome stands as it is.

@@ -100,7 +100,6 @@ class KeptReferences:
         """A run of this job was timed; jobs that no run had lately make room.
 
         Args:
-            task: what the reference would have to do.
             mean_pixels: of the run's images.
             rate: of the same loader in that run, images/s, where it was timed there.
         """

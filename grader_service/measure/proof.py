@@ -71,7 +71,6 @@ class Ledger:
         """Judges one window's images.
 
         Args:
-            content: mean colours and copies.
             shown: newest part that the pod has seen.
             only_newest: images of earlier parts are stale, as for a loader that was built anew in this window.
         """

@@ -43,8 +43,6 @@ class ProofArm:
         """Takes over a frozen pod that has seen part 0 of the shards.
 
         Args:
-            pod: the learner's.
-            shards: what it will be shown.
             guest_folder: where the pod sees the folder of shards.
             shape: of a batch as the iterator delivers it; all its images must be of that size.
             first_look: blocks before the first look of the test.

@@ -109,11 +109,6 @@ def others_share(
 
     In a run every arm suffers alike from them. A rate that is kept would be too low for a quiet hour, and let a graph
     look better than it is.
-
-    Args:
-        pod: that is to be frozen meanwhile.
-        cpus: that it may use.
-        read: the text of `/proc/stat`.
     """
     pod.pause()
     try:

@@ -61,7 +61,6 @@ def decide(
 
     Args:
         log_ratios: `ln(ratio)` of every valid block so far, at least two.
-        plan: looks, extension and error budgets.
         threshold: the ratio that must be exceeded, such as 1.1.
         attempt: 1 for a learner's first measured attempt at the lab, 2 for the second, and so on.
         last: no more blocks will come, whatever the plan says.

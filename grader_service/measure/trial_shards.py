@@ -26,7 +26,6 @@ class TrialShards:
 
         Args:
             seed: of the run. The images are others than those that the clean room gets, which pods have seen.
-            sizes: of the learner's own images.
             per_part: images in each part, all of them in one epoch.
             parts: parts in all; fewer when a plan has no room for them.
             folder: the host's folder that pods see; its parent, which they do not see, keeps what is yet to be shown.

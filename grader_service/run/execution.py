@@ -92,8 +92,6 @@ def execute(
     Args:
         task: parts of the evidence to collect, and what they are collected for.
         device: `cuda` for an official run, `cpu` for a rehearsal.
-        run_id: stands in the evidence.
-        measure: tries the graph, and times it where that is needed.
         gpu: recorded in the evidence; which GPU pods get is the runner's to know.
         submitter: who hands in, by whatever name; None where the content has to stand for somebody.
         afterwards: whoever waits for the outcome closes it once that is out of his hands, and only then are folders and

@@ -18,13 +18,7 @@ _SCANNER_MEMORY_MIB = 2048
 
 
 class PodSet:
-    """The pods of one run: the learner's, and the others from `start_others` on, whose imports overlap with it.
-
-    Args:
-        needs: parts of the evidence that they collect.
-        device: `cpu` in a rehearsal.
-        probes_graphs: whether there is a pod for probes on graphs.
-    """
+    """The pods of one run: the learner's, and the others from `start_others` on, whose imports overlap with it."""
 
     def __init__(
         self,

@@ -36,7 +36,11 @@ def scan(pod: Pod, root: str, paths: GuestPaths, enough: int = ENOUGH_IMAGES) ->
         SandboxUnavailable: the scanner's pod ended.
     """
     trusted(parse(pod, hear(pod, 60.0), Ready), pod)
-    allowed = [paths.workspace, paths.tmp, paths.shm, paths.lab_data]
-    request = {"kind": "scan", "root": root, "allowed_roots": allowed, "caps": {**_CAPS, "enough": enough}}
+    request = {
+        "kind": "scan",
+        "root": root,
+        "allowed_roots": [paths.workspace, paths.tmp, paths.shm, paths.lab_data],
+        "caps": {**_CAPS, "enough": enough},
+    }
     message = ask(pod, request, timeout_s=SCAN_S + 30.0)
     return trusted(parse(pod, message, Scanned), pod).scan

@@ -180,7 +180,7 @@ def _work(deps: RunnerDeps, claim: Claim, sandbox: Abortable) -> _Work:
     attempt = attempt_number(deps.store, claim.submission_id)
     plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
     lab = read_lab(kept_text(deps.store, plan.lab), f"lab {submission.lab}")
-    sandbox.use_image(lab.image)
+    sandbox = sandbox.of_image(lab.image)
     found = None
     if deps.reuse_days and claim.item_id is None and claim.purpose != PREFLIGHT:
         duplicates = measured_duplicates(deps.store, claim, days=deps.reuse_days)

@@ -14,7 +14,7 @@ from docker.errors import DockerException
 
 from grader_service.errors import InfrastructureError
 from images.base import Say, bootstrap, host_release
-from images.sbom import write_sbom
+from images.sbom import DPKG_STATUS, write_sbom
 
 HERE = Path(__file__).parent
 _USER = 999
@@ -92,6 +92,6 @@ def _finisher(stand_in: StandIn) -> Callable[[Path], None]:
             target = root / "usr" / "local" / "bin" / "docker-entrypoint.sh"
             shutil.copyfile(HERE / stand_in.entrypoint, target)
             target.chmod(0o755)
-        write_sbom(root, stand_in.name, (root / "var/lib/dpkg/status").read_text())
+        write_sbom(root, stand_in.name, (root / DPKG_STATUS).read_text())
 
     return finish

@@ -6,7 +6,6 @@ import socket
 import threading
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from grader_service.errors import Outdated, SandboxUnavailable
@@ -30,11 +29,7 @@ class _Refused(SandboxUnavailable):
 
 
 class Line:
-    """One connection to the broker; threads take turns on it.
-
-    Args:
-        path: the broker's socket.
-    """
+    """One connection to the broker; threads take turns on it."""
 
     def __init__(self, path: Path) -> None:
         """Connects.
@@ -115,9 +110,7 @@ class Line:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -125,8 +118,6 @@ class BrokerRunner:
     """Implements `SandboxRunner` over the broker's socket.
 
     Args:
-        path: the broker's socket.
-        image: name of the lab image.
         state_dir: folder of this process, where it keeps what its runs need beside their run spaces.
         any_lab: the image stands for that of every lab, so that `of_image` changes nothing.
     """
@@ -173,12 +164,12 @@ class BrokerRunner:
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`; beside what the broker removes, what this process's like wrote and left."""
         removed = sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
-        swept = self._ask(wire.Sweep(), wire.Swept)
+        swept = self._ask(wire.Order(ask="sweep"), wire.Swept)
         if not swept.left:
             return removed + swept.removed
         for run_id in swept.left:
             _empty(Path(self._told.runs) / run_id)
-        return removed + swept.removed + self._ask(wire.Sweep(), wire.Swept).removed
+        return removed + swept.removed + self._ask(wire.Order(ask="sweep"), wire.Swept).removed
 
     def _ask(self, request: wire.Request, expected: type[_T]) -> _T:
         with Line(self._path) as line:
@@ -210,16 +201,14 @@ class BrokerRunSpace:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for pod, line in reversed(self._pods):
             with line, contextlib.suppress(SandboxUnavailable):
                 pod.end()
         _empty(self._folder)
         with self._line:
             try:
-                self._line.call(wire.Close(), wire.Done)
+                self._line.call(wire.Order(ask="close"), wire.Done)
             except SandboxUnavailable:
                 if kind is None:
                     raise
@@ -255,7 +244,7 @@ class BrokerHandle:
     def alive(self) -> bool:
         """See `ContainerHandle.alive`; a broker that went away took its pods along."""
         try:
-            return self._line.call(wire.Alive(), wire.Living).alive
+            return self._line.call(wire.Order(ask="alive"), wire.Living).alive
         except SandboxUnavailable:
             if self._line.lost:
                 return False
@@ -263,15 +252,15 @@ class BrokerHandle:
 
     def pause(self) -> None:
         """See `ContainerHandle.pause`."""
-        self._line.call(wire.Pause(), wire.Done)
+        self._line.call(wire.Order(ask="pause"), wire.Done)
 
     def resume(self) -> None:
         """See `ContainerHandle.resume`."""
-        self._line.call(wire.Resume(), wire.Done)
+        self._line.call(wire.Order(ask="resume"), wire.Done)
 
     def output(self) -> str:
         """See `ContainerHandle.output`."""
-        return self._line.call(wire.Output(), wire.Wrote).output
+        return self._line.call(wire.Order(ask="output"), wire.Wrote).output
 
     def destroy(self) -> ContainerEnd:
         """See `ContainerHandle.destroy`.
@@ -280,7 +269,7 @@ class BrokerHandle:
             SandboxUnavailable: the container may still be there, or how the pod ended cannot be known: the broker went
                 away, which ends its pods, so that nothing is the pod's own doing.
         """
-        ended = self._line.call(wire.Destroy(), wire.Ended)
+        ended = self._line.call(wire.Order(ask="destroy"), wire.Ended)
         self._line.close()
         return ContainerEnd(ended.exit_code, oom_killed=ended.oom_killed, log_tail=ended.log_tail)
 

@@ -53,8 +53,6 @@ class PodBroker:
 
     Args:
         runner: starts pods; made with `shared`.
-        images: names of the images that pods may have.
-        bounds: the most that is started.
         peers: ids of the users who may ask.
     """
 
@@ -142,7 +140,7 @@ class PodBroker:
             case wire.Look(image_id=image_id):
                 (self._runner if image_id is None else self._runner_of(image_id)).look()
                 wire.send(connection, wire.Done())
-            case wire.Sweep():
+            case wire.Order(ask="sweep"):
                 removed = self._runner.sweep()
                 left = tuple(
                     folder.name for folder in itertools.islice(dead_runs(self._runner.state_dir), wire.MOST_LEFT)
@@ -167,7 +165,7 @@ class PodBroker:
             self._runs[token] = run
             try:
                 wire.send(connection, wire.Opened(space=token))
-                if not isinstance(_next(connection), wire.Close | None):
+                if (closing := _next(connection)) is not None and closing.ask != "close":
                     raise NotAllowed("a run space can only be closed")
             finally:
                 del self._runs[token]
@@ -202,21 +200,21 @@ class PodBroker:
                 # Whatever became of the pod was not its own doing.
                 raise NotAllowed("the pod's run space has ended")
             try:
-                match asked:
-                    case wire.Alive():
+                match asked.ask:
+                    case "alive":
                         wire.send(connection, wire.Living(alive=handle.alive()))
-                    case wire.Pause():
+                    case "pause":
                         handle.pause()
                         wire.send(connection, wire.Done())
-                    case wire.Resume():
+                    case "resume":
                         handle.resume()
                         wire.send(connection, wire.Done())
-                    case wire.Output():
+                    case "output":
                         wire.send(connection, wire.Wrote(output=handle.output()[-wire.MOST_LOG_CHARS :]))
-                    case wire.Destroy():
+                    case "destroy":
                         return handle.destroy()
                     case other:
-                        raise NotAllowed(f"a pod cannot be asked for {other.ask!r}")
+                        raise NotAllowed(f"a pod cannot be asked for {other!r}")
             except SandboxUnavailable as error:
                 self._fail(connection, error)
         return None

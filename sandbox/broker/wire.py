@@ -42,10 +42,14 @@ class Look(Frozen):
     image_id: Image | None = None
 
 
-class Sweep(Frozen):
-    """Removes what earlier brokers left behind."""
+class Order(Frozen):
+    """What needs no more words: what earlier brokers left behind is removed, or the thing of this connection is told.
 
-    ask: Literal["sweep"] = "sweep"
+    A run space can be closed. Of a pod it is asked whether it is there, it is frozen and thawed, tells what it has
+    written so far, and is killed and removed.
+    """
+
+    ask: Literal["sweep", "close", "alive", "pause", "resume", "output", "destroy"]
 
 
 class Limits(Frozen):
@@ -63,12 +67,6 @@ class Open(Frozen):
     run_id: RunId
     image_id: Image
     limits: Limits
-
-
-class Close(Frozen):
-    """Ends the run space of this connection."""
-
-    ask: Literal["close"] = "close"
 
 
 class PodAsked(Frozen):
@@ -97,37 +95,7 @@ class Start(Frozen):
     pod: PodAsked
 
 
-class Alive(Frozen):
-    """Whether the pod of this connection is there."""
-
-    ask: Literal["alive"] = "alive"
-
-
-class Pause(Frozen):
-    """Freezes it."""
-
-    ask: Literal["pause"] = "pause"
-
-
-class Resume(Frozen):
-    """Thaws it."""
-
-    ask: Literal["resume"] = "resume"
-
-
-class Destroy(Frozen):
-    """Kills and removes it."""
-
-    ask: Literal["destroy"] = "destroy"
-
-
-class Output(Frozen):
-    """What it has written so far."""
-
-    ask: Literal["output"] = "output"
-
-
-Request: TypeAlias = TellFacts | Look | Sweep | Open | Close | Start | Alive | Pause | Resume | Output | Destroy
+Request: TypeAlias = TellFacts | Look | Open | Start | Order
 
 
 class Done(Frozen):

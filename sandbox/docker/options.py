@@ -1,6 +1,6 @@
 """The sandbox's policy as one pure function: a pod's specification in, the engine's arguments out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,15 +65,8 @@ def container_options(
     Everything is denied that is not listed: no network, no capabilities, no writable root, no new privileges, no
     swap, no core dumps, no system call beyond those of `sandbox.seccomp`, one connection to the host.
     """
-    mounts = [_bind(folders.code, GUEST_CODE), _bind(folders.socket, SOCKET_FOLDER)]
+    mounts = [_bind(host, guest) for _, host, guest in shown_folders(spec, folders)]
     tmpfs: dict[str, str] = {}
-    if spec.submission:
-        mounts.append(_bind(folders.submission, GUEST_PATHS.submission))
-    if spec.shards:
-        mounts.append(_bind(folders.shards, GUEST_PATHS.shards))
-    if folders.lab_data is not None and spec.role in ("learner", "scanner"):
-        mounts.append(_bind(folders.lab_data, GUEST_PATHS.lab_data))
-
     shm_size: int | None = spec.shm_mib << 20
     if spec.scratch is Scratch.NONE:
         tmpfs[GUEST_PATHS.tmp] = f"rw,exec,nosuid,nodev,size=256m,nr_inodes=20000,mode=1777,uid={uid}"
@@ -122,6 +115,18 @@ def container_options(
         if gpu.runtime is not None:
             options["runtime"] = gpu.runtime
     return options
+
+
+def shown_folders(spec: PodSpec, folders: PodFolders) -> Iterator[tuple[str, Path, str]]:
+    """A name, the host's folder and the pod's of each one that a pod sees, and can only read."""
+    yield "code", folders.code, GUEST_CODE
+    yield "link", folders.socket, SOCKET_FOLDER
+    if spec.submission:
+        yield "submission", folders.submission, GUEST_PATHS.submission
+    if spec.shards:
+        yield "shards", folders.shards, GUEST_PATHS.shards
+    if folders.lab_data is not None and spec.role in ("learner", "scanner"):
+        yield "lab-data", folders.lab_data, GUEST_PATHS.lab_data
 
 
 def missing_runtime(engine_info: Mapping[str, object], runtime: str | None) -> str | None:

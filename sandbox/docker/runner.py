@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import docker
 from docker.errors import APIError
@@ -30,7 +29,8 @@ from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
 from sandbox.gpu_access import GpuAccess, GpuName, GpuRefusal, choose
 from sandbox.pod import ConnectedPod
-from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_own, remove_tree
+from sandbox.run_folder import dead_runs, is_live, remove_own, remove_tree
+from sandbox.run_space import LocalRunSpace
 
 __all__ = ["DockerRunSpace", "DockerRunner", "connect_engine"]
 
@@ -72,12 +72,12 @@ class DockerRunner:
         client: docker.DockerClient | None = None,
     ) -> None:
         self._any_lab = any_lab
-        self._client = client or connect_engine()
+        self.client = client or connect_engine()
         self.state_dir = state_dir.resolve()
         self.lab_data = lab_data
         try:
-            found = self._client.images.get(image)
-            info: dict[str, Any] = self._client.info()
+            found = self.client.images.get(image)
+            info: dict[str, Any] = self.client.info()
         except ENGINE_ERRORS as error:
             raise unavailable(_UNUSABLE.format(image), error) from error
         if not any("seccomp" in str(option) for option in info.get("SecurityOptions") or ()):
@@ -87,22 +87,20 @@ class DockerRunner:
             )
         if (problem := docker_options.missing_runtime(info, runtime)) is not None:
             raise SandboxUnavailable(problem)
-        self._runtime = runtime
-        self._uids = uids or PodUids()
-        self._shared = shared
-        self._unsure: deque[_KeptUids] = deque()
+        self.runtime = runtime
+        self.uids = uids or PodUids()
+        self.shared = shared
+        self.unsure: deque[_KeptUids] = deque()
         self.image_id: str = found.id
         self._image = image
-        self._gpu: GpuAccess | None = None
+        self.gpu: GpuAccess | None = None
         if gpu is not None:
             access = choose(info, gpu, runtime)
             if isinstance(access, GpuRefusal):
                 raise SandboxUnavailable("no GPU can be given to a container: " + "; ".join(access.reasons))
-            self._gpu = access
+            self.gpu = access
         default = info.get("DefaultRuntime")
-        self._runtime_name = (
-            (self._gpu.runtime if self._gpu else None) or runtime or (str(default) if default else None)
-        )
+        self._runtime_name = (self.gpu.runtime if self.gpu else None) or runtime or (str(default) if default else None)
         self._engine = f"docker {info.get('ServerVersion', 'unknown')}"
 
     @property
@@ -114,7 +112,7 @@ class DockerRunner:
             image=self._image,
             image_digest=self.image_id,
             engine=self._engine,
-            gpu_access=self._gpu.name if self._gpu else None,
+            gpu_access=self.gpu.name if self.gpu else None,
             oci_runtime=self._runtime_name,
         )
 
@@ -124,7 +122,7 @@ class DockerRunner:
             return self
         other = copy.copy(self)
         try:
-            other.image_id = self._client.images.get(image).id
+            other.image_id = self.client.images.get(image).id
         except ENGINE_ERRORS as error:
             raise unavailable(_UNUSABLE.format(image), error) from error
         other._image = image  # noqa: SLF001 - a copy of this object
@@ -134,26 +132,16 @@ class DockerRunner:
         """See `SandboxRunner.look`; the image is the one that was there at the start, whatever its name means now."""
         what = UNREACHABLE
         try:
-            self._client.ping()
+            self.client.ping()
             what = _UNUSABLE.format(self._image)
-            self._client.images.get(self.image_id)
+            self.client.images.get(self.image_id)
         except ENGINE_ERRORS as error:
             raise unavailable(what, error) from error
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":
         """See `SandboxRunner.open_run`."""
         self._free_uids()
-        ground = Ground(
-            self._client,
-            self.state_dir,
-            self.lab_data,
-            self._gpu,
-            self._runtime,
-            self._uids,
-            self._unsure,
-            self._shared,
-        )
-        return DockerRunSpace(ground, self.image_id, run_id, limits)
+        return DockerRunSpace(self, run_id, limits)
 
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`. Touches only runs of this state folder whose owner is gone."""
@@ -161,11 +149,11 @@ class DockerRunner:
         mine = {"label": f"{docker_options.STATE_LABEL}={self.state_dir}"}
         try:
             # Other runs end while this one looks: what is gone by then is no failure.
-            for container in self._client.containers.list(all=True, filters=mine, ignore_removed=True):
+            for container in self.client.containers.list(all=True, filters=mine, ignore_removed=True):
                 if not is_live(self.state_dir, container.labels.get(docker_options.LABEL, "")):
                     remove_container(container)
                     removed += 1
-            for volume in self._client.volumes.list(filters=mine):
+            for volume in self.client.volumes.list(filters=mine):
                 labels = volume.attrs.get("Labels") or {}
                 if not is_live(self.state_dir, labels.get(docker_options.LABEL, "")):
                     with contextlib.suppress(APIError):
@@ -174,24 +162,24 @@ class DockerRunner:
         except ENGINE_ERRORS as error:
             raise unavailable("leftovers could not be removed", error) from error
         self._free_uids()
-        remove = remove_own if self._shared else remove_tree
+        remove = remove_own if self.shared else remove_tree
         return removed + sum(remove(folder) for folder in dead_runs(self.state_dir))
 
     def _free_uids(self) -> None:
         """Frees the users of ended runs of which the engine now says that no pod is left."""
-        for _ in range(len(self._unsure)):
+        for _ in range(len(self.unsure)):
             try:
-                kept = self._unsure.popleft()
+                kept = self.unsure.popleft()
             except IndexError:  # other threads open runs, too
                 return
             try:
                 mine = _labelled(docker_options.labels(kept.run_id, self.state_dir))
-                left = self._client.containers.list(all=True, filters=mine, sparse=True)
+                left = self.client.containers.list(all=True, filters=mine, sparse=True)
             except ENGINE_ERRORS:
-                self._unsure.append(kept)
+                self.unsure.append(kept)
                 return
             if left:
-                self._unsure.append(kept)
+                self.unsure.append(kept)
             else:
                 kept.free()
 
@@ -208,53 +196,23 @@ class _KeptUids:
             taken.free()
 
 
-@dataclass(frozen=True)
-class Ground:
-    """What every run of a runner shares."""
-
-    client: docker.DockerClient
-    state_dir: Path
-    lab_data: Path | None
-    gpu: GpuAccess | None
-    runtime: str | None
-    uids: PodUids
-    unsure: deque[_KeptUids]
-    shared: bool
-
-
-class DockerRunSpace:
+class DockerRunSpace(LocalRunSpace):
     """See `sandbox.api.RunSpace`."""
 
     paths = docker_options.GUEST_PATHS
 
-    def __init__(
-        self,
-        ground: Ground,
-        image_id: str,
-        run_id: str,
-        limits: SpaceLimits,
-    ) -> None:
-        self._ground = ground
-        self._client = ground.client
-        self._image_id = image_id
-        self._run_id = run_id
-        self._folder = RunFolder(ground.state_dir, run_id, shared=ground.shared)
+    def __init__(self, runner: DockerRunner, run_id: str, limits: SpaceLimits) -> None:
+        super().__init__(runner.state_dir, run_id, shared=runner.shared)
+        self._runner = runner
+        self._client = runner.client
         self._uids: list[TakenUid] = []
-        self.submission_dir = self._folder.submission
-        self.shards_dir = self._folder.shards
-        self._pods: list[ConnectedPod] = []
-        self._started = 0
-        self._labels = docker_options.labels(run_id, ground.state_dir)
+        self._labels = docker_options.labels(run_id, runner.state_dir)
         # Run ids may be the runner's choice, and making a volume of a name that is there gives that one, whoever's.
         prefix = f"grader-{run_id}-{secrets.token_hex(8)}"
         self._volumes = docker_options.ScratchVolumes(f"{prefix}-workspace", f"{prefix}-tmp", f"{prefix}-shm")
         self._limits = limits
 
-    def __enter__(self) -> Self:
-        try:
-            self._folder.create()
-        except OSError as error:
-            raise SandboxUnavailable(f"no run can be kept in {self._ground.state_dir}: {error}") from error
+    def _make(self) -> None:
         sizes = {
             self._volumes.workspace: self._limits.workspace_mib,
             self._volumes.tmp: self._limits.workspace_mib,
@@ -273,19 +231,7 @@ class DockerRunSpace:
                     )
                 )
         except ENGINE_ERRORS as error:
-            self._clear()
             raise unavailable("scratch volumes could not be made", error) from error
-        except BaseException:
-            self._clear()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        left = self._clear()
-        if left is not None and kind is None:
-            raise left
 
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`."""
@@ -298,7 +244,6 @@ class DockerRunSpace:
         """Starts a pod that somebody else talks with: its container, and what listens for its guest. One at a time.
 
         Args:
-            spec: of the pod.
             listening: begins to listen in the folder that is the pod's link; closed where the pod does not start.
 
         Raises:
@@ -317,18 +262,18 @@ class DockerRunSpace:
             run_id=self._run_id,
             number=number,
             labels=self._labels,
-            image=self._image_id,
+            image=self._runner.image_id,
             folders=docker_options.PodFolders(
                 code=self._folder.code,
                 socket=socket_dir,
                 submission=self.submission_dir,
                 shards=self.shards_dir,
-                lab_data=self._ground.lab_data,
+                lab_data=self._runner.lab_data,
             ),
             volumes=self._volumes,
-            gpu=self._ground.gpu if spec.gpu else None,
+            gpu=self._runner.gpu if spec.gpu else None,
             uid=uid,
-            runtime=self._ground.runtime,
+            runtime=self._runner.runtime,
         )
         try:
             # What was made and then not started, or made after our patience ended, goes when the run space does.
@@ -339,16 +284,8 @@ class DockerRunSpace:
             raise unavailable(f"the {spec.role.value} pod could not be started", error) from error
         return DockerHandle(container), listener
 
-    def quiet(self) -> contextlib.AbstractContextManager[None]:
-        """See `RunSpace.quiet`; it never does anything else."""
-        return contextlib.nullcontext()
-
-    def _clear(self) -> SandboxUnavailable | None:
-        """Removes everything; what cannot be removed now is left to a sweep, and said if it may still run."""
+    def _remove(self) -> SandboxUnavailable | None:
         left: SandboxUnavailable | None = None
-        for pod in reversed(self._pods):
-            with contextlib.suppress(SandboxUnavailable):
-                pod.end()
         try:
             for container in self._client.containers.list(
                 all=True, filters=_labelled(self._labels), ignore_removed=True
@@ -361,16 +298,19 @@ class DockerRunSpace:
         for name in (self._volumes.workspace, self._volumes.tmp, self._volumes.shm):
             with contextlib.suppress(*ENGINE_ERRORS):
                 self._client.api.remove_volume(name, force=True)
-        self._folder.remove()
+        return left
+
+    def _clear(self) -> SandboxUnavailable | None:
+        left = super()._clear()
         kept = _KeptUids(self._run_id, self._uids)
         if left is None or self._started == 0:
             kept.free()
         else:
-            self._ground.unsure.append(kept)
+            self._runner.unsure.append(kept)
         return left
 
     def _take_uid(self) -> int:
-        taken = self._ground.uids.take()
+        taken = self._runner.uids.take()
         self._uids.append(taken)
         return taken.uid
 

@@ -85,11 +85,6 @@ def find_images(batch: Any) -> Any:
     return found
 
 
-def device_of(tensor: Any) -> str:
-    """`cuda` or `cpu`, as the tensor says."""
-    return "cuda" if tensor.is_cuda else "cpu"
-
-
 def _search(value: Any, depth: int) -> Any:
     tensor = _as_torch(value)
     if tensor is not None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from kubernetes import client, config
@@ -53,7 +54,6 @@ class Cluster:
     """
 
     def __init__(self, api: client.ApiClient, namespace: str, patience_s: float = _PATIENCE_S) -> None:
-        self._api = api
         self._batch = client.BatchV1Api(api)
         self._core = client.CoreV1Api(api)
         self._network = client.NetworkingV1Api(api)
@@ -68,71 +68,51 @@ class Cluster:
 
     def network_policies(self) -> list[Document]:
         """Those of the namespace."""
-        return self._list(
-            "network policies", lambda **way: self._network.list_namespaced_network_policy(self._namespace, **way)
-        )
+        return self._list("network policies", self._network.list_namespaced_network_policy)
 
     def create_job(self, manifest: Document) -> None:
         """Creates it; the same one that is there already, since an answer was lost, is fine."""
         name = manifest["metadata"]["name"]
-        create = self._batch.create_namespaced_job
-        self._call(f"creating Job {name}", lambda **way: create(self._namespace, manifest, **way), fine=(409,))
-        found = self._call(
-            f"reading Job {name}", lambda **way: self._batch.read_namespaced_job(name, self._namespace, **way)
-        )
+        create, read = self._batch.create_namespaced_job, self._batch.read_namespaced_job
+        self._call(f"creating Job {name}", partial(create, self._namespace, manifest), fine=(409,))
+        found = self._call(f"reading Job {name}", partial(read, name, self._namespace))
         theirs = ((found or {}).get("metadata") or {}).get("labels")
         if theirs != manifest["metadata"]["labels"]:
             raise SandboxUnavailable(f"expected to have made Job {name}, but another run's has that name: {theirs}")
 
     def jobs(self, selector: str) -> list[Document]:
         """Those with these labels."""
-        list_jobs = self._batch.list_namespaced_job
-        return self._list("Jobs", lambda **way: list_jobs(self._namespace, label_selector=selector, **way))
+        return self._list("Jobs", self._batch.list_namespaced_job, label_selector=selector)
 
     def pods(self, selector: str) -> list[Document]:
         """Those with these labels."""
-        list_pods = self._core.list_namespaced_pod
-        return self._list("pods", lambda **way: list_pods(self._namespace, label_selector=selector, **way))
+        return self._list("pods", self._core.list_namespaced_pod, label_selector=selector)
 
     def pod(self, name: str) -> Document | None:
         """One pod; None where there is none."""
         read = self._core.read_namespaced_pod
-        return self._call(f"reading pod {name}", lambda **way: read(name, self._namespace, **way), fine=(404,))
+        return self._call(f"reading pod {name}", partial(read, name, self._namespace), fine=(404,))
 
     def log_tail(self, name: str, *, hurried: bool = False) -> str:
-        """The last lines that a pod wrote, at most `LOG_BYTES` bytes.
-
-        Args:
-            name: of the pod.
-            hurried: asks once, and waits for seconds only.
-        """
-        answer = self._raw(
-            f"the log of pod {name}",
-            lambda **way: self._core.read_namespaced_pod_log(
-                name, self._namespace, tail_lines=200, limit_bytes=LOG_BYTES, **way
-            ),
-            fine=(404,),
-            hurried=hurried,
-        )
-        return answer.decode(errors="replace")
+        """The last lines that a pod wrote, at most `LOG_BYTES` bytes; `hurried` asks once, and for seconds only."""
+        read = self._core.read_namespaced_pod_log
+        ask = partial(read, name, self._namespace, tail_lines=200, limit_bytes=LOG_BYTES)
+        return self._raw(f"the log of pod {name}", ask, fine=(404,), hurried=hurried).decode(errors="replace")
 
     def delete_job(self, name: str) -> None:
         """Asks for it; its pods are deleted after it."""
         body = client.V1DeleteOptions(propagation_policy="Background")
-        delete = self._batch.delete_namespaced_job
-        self._call(f"deleting Job {name}", lambda **way: delete(name, self._namespace, body=body, **way), fine=(404,))
+        delete = partial(self._batch.delete_namespaced_job, name, self._namespace, body=body)
+        self._call(f"deleting Job {name}", delete, fine=(404,))
 
     def delete_pod(self, name: str, grace_s: int) -> None:
         """Asks for it; it is gone when its node has ended it."""
         body = client.V1DeleteOptions(grace_period_seconds=grace_s)
-        delete = self._core.delete_namespaced_pod
-        # 409: it is being deleted already.
-        self._call(
-            f"deleting pod {name}", lambda **way: delete(name, self._namespace, body=body, **way), fine=(404, 409)
-        )
+        delete = partial(self._core.delete_namespaced_pod, name, self._namespace, body=body)
+        self._call(f"deleting pod {name}", delete, fine=(404, 409))  # 409: it is being deleted already
 
-    def _list(self, what: str, ask: Callable[..., Any]) -> list[Document]:
-        answer = self._call(what, ask)
+    def _list(self, what: str, ask: Callable[..., Any], **options: str) -> list[Document]:
+        answer = self._call(what, partial(ask, self._namespace, **options))
         return list((answer or {}).get("items") or ())
 
     def _call(self, what: str, ask: Callable[..., Any], fine: tuple[int, ...] = ()) -> Document | None:

@@ -10,16 +10,15 @@ from typing import Any
 from grader_service.errors import ConfigurationError
 from sandbox.api import PodSpec, Scratch
 from sandbox.docker.options import (
-    GUEST_CODE,
     GUEST_PATHS,
     GUEST_UID,
     LABEL,
     ROLE_LABEL,
-    SOCKET_FOLDER,
     STATE_LABEL,
     PodFolders,
     guest_command,
     guest_environment,
+    shown_folders,
 )
 from sandbox.gpu_access import GpuAccess
 from sandbox.seccomp import profile_text
@@ -92,14 +91,8 @@ def job_manifest(
         volumes.append({"name": volume, **source})
         mounts.append({"name": volume, "mountPath": guest, "readOnly": read_only})
 
-    mount("code", GUEST_CODE, _folder(folders.code), read_only=True)
-    mount("link", SOCKET_FOLDER, _folder(folders.socket), read_only=True)
-    if spec.submission:
-        mount("submission", GUEST_PATHS.submission, _folder(folders.submission), read_only=True)
-    if spec.shards:
-        mount("shards", GUEST_PATHS.shards, _folder(folders.shards), read_only=True)
-    if folders.lab_data is not None and spec.role in ("learner", "scanner"):
-        mount("lab-data", GUEST_PATHS.lab_data, _folder(folders.lab_data), read_only=True)
+    for volume, host, guest in shown_folders(spec, folders):
+        mount(volume, guest, _folder(host), read_only=True)
     if spec.scratch is Scratch.NONE:
         mount("tmp", GUEST_PATHS.tmp, _memory(256), read_only=False)
         mount("shm", GUEST_PATHS.shm, _memory(spec.shm_mib), read_only=False)
@@ -110,7 +103,7 @@ def job_manifest(
         mount("shm", GUEST_PATHS.shm, _folder(scratch.shm), read_only=read_only)
     # The kubelet mounts a writable file of its own, /dev/termination-log, without a cap: no file may outgrow scratch.
     largest_mib = 0 if spec.scratch is Scratch.NONE else scratch.largest_mib + 1
-    environment = {**guest_environment(spec, gpu)}
+    environment = guest_environment(spec, gpu)
     pod_spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "nodeName": site.node,
@@ -154,9 +147,7 @@ def job_manifest(
         ],
         "volumes": volumes,
     }
-    runtime_class = site.runtime_class
-    if gpu is not None and gpu.runtime is not None:
-        runtime_class = gpu.runtime
+    runtime_class = (gpu.runtime if gpu else None) or site.runtime_class
     if runtime_class is not None:
         pod_spec["runtimeClassName"] = runtime_class
     if site.priority_class is not None:

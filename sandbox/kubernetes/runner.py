@@ -1,12 +1,9 @@
 """Runs pods as Kubernetes Jobs on the node of their runner; the policy itself stands in `manifests`."""
 
-import contextlib
 import copy
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from grader_service.errors import SandboxUnavailable
 from sandbox.api import Pod, PodRole, PodSpec, SandboxFacts, SpaceLimits
@@ -21,7 +18,8 @@ from sandbox.kubernetes.job import JobHandle, container_id, remove_job, wait_for
 from sandbox.kubernetes.pod_cgroup import CGROUP_ROOT, PodCgroup
 from sandbox.kubernetes.scratch_mounts import mount_scratch, unmount_below
 from sandbox.pod import ConnectedPod
-from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
+from sandbox.run_folder import dead_runs, is_live, remove_tree
+from sandbox.run_space import LocalRunSpace
 
 _POD_LIMIT_S = 8 * 3600
 """The cluster ends a pod after this time, also where its runner is gone for good."""
@@ -46,7 +44,6 @@ class KubernetesRunner:
     Args:
         image: of the lab, as the nodes pull it.
         state_dir: folder for run spaces; a folder of the node, mounted at the same path.
-        site: namespace and node.
         gpu: UUID of the GPU that the runner holds; None for a rehearsal.
         lab_data: folder of the node with the JPEGs that the lab hands out.
         any_lab: the image stands for that of every lab, so that `of_image` changes nothing.
@@ -137,52 +134,31 @@ class KubernetesRunner:
             return str(container_status(pod).get("imageID") or "unknown")
 
 
-class KubernetesRunSpace:
+class KubernetesRunSpace(LocalRunSpace):
     """See `sandbox.api.RunSpace`."""
 
     paths = GUEST_PATHS
 
     def __init__(self, ground: Ground, image: str, image_id: str | None, run_id: str, limits: SpaceLimits) -> None:
+        super().__init__(ground.state_dir, run_id)
         self._ground = ground
         self._image = image
         self._image_id = image_id
-        self._run_id = run_id
         self._limits = limits
-        self._folder = RunFolder(ground.state_dir, run_id)
-        self.submission_dir = self._folder.submission
-        self.shards_dir = self._folder.shards
         scratch = self._folder.root / "scratch"
         self._scratch = manifests.ScratchFolders(
             scratch / "workspace", scratch / "tmp", scratch / "shm", max(limits.workspace_mib, limits.shm_mib)
         )
         self._labels = manifests.run_labels(run_id, ground.site.node, ground.state_dir)
-        self._pods: list[ConnectedPod] = []
-        self._started = 0
 
-    def __enter__(self) -> Self:
-        try:
-            self._folder.create()
-        except OSError as error:
-            raise SandboxUnavailable(f"no run can be kept in {self._ground.state_dir}: {error}") from error
+    def _make(self) -> None:
         sizes = {
             self._scratch.workspace: self._limits.workspace_mib,
             self._scratch.tmp: self._limits.workspace_mib,
             self._scratch.shm: self._limits.shm_mib,
         }
-        try:
-            for folder, size_mib in sizes.items():
-                mount_scratch(folder, size_mib, self._limits.workspace_inodes)
-        except BaseException:
-            self._clear()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        left = self._clear()
-        if left is not None and kind is None:
-            raise left
+        for folder, size_mib in sizes.items():
+            mount_scratch(folder, size_mib, self._limits.workspace_inodes)
 
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`. Waits until the pod's process runs, since its limits are written to its control group.
@@ -210,10 +186,6 @@ class KubernetesRunSpace:
         pod = ConnectedPod(spec, JobHandle(cluster, name, found["metadata"]["name"], cgroup), endpoint)
         self._pods.append(pod)
         return pod
-
-    def quiet(self) -> contextlib.AbstractContextManager[None]:
-        """See `RunSpace.quiet`; it never does anything else."""
-        return contextlib.nullcontext()
 
     def folders_of(self, link: str) -> PodFolders:
         """Host folders of one pod, with a fresh one for its socket."""
@@ -252,12 +224,8 @@ class KubernetesRunSpace:
                 "restart the worker, or name the image by its digest"
             )
 
-    def _clear(self) -> SandboxUnavailable | None:
-        """Removes everything; what cannot be removed now is left to a sweep, and said if it may still run."""
+    def _remove(self) -> SandboxUnavailable | None:
         left: SandboxUnavailable | None = None
-        for pod in reversed(self._pods):
-            with contextlib.suppress(SandboxUnavailable):
-                pod.end()
         try:
             mine = ",".join(f"{key}={value}" for key, value in self._labels.items())
             for name in _left(self._ground.cluster, mine):
@@ -265,7 +233,6 @@ class KubernetesRunSpace:
         except SandboxUnavailable as error:
             left = error
         unmount_below(self._folder.root)
-        self._folder.remove()
         return left
 
 

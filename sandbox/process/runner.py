@@ -15,8 +15,6 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from grader_service.errors import SandboxUnavailable
 from sandbox.api import GuestPaths, Pod, PodSpec, SandboxFacts, Scratch, SpaceLimits
@@ -24,7 +22,8 @@ from sandbox.docker.options import guest_command
 from sandbox.endpoint import SOCKET_NAME, Endpoint
 from sandbox.frames import FrameLimits
 from sandbox.pod import ConnectedPod, ContainerEnd
-from sandbox.run_folder import RunFolder, dead_runs, remove_tree
+from sandbox.run_folder import dead_runs, remove_tree
+from sandbox.run_space import LocalRunSpace
 from sandbox.short_path import ShortPath, sweep_links
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -38,8 +37,6 @@ class ProcessRunner:
     """A runner whose pods are process trees of `python`, an interpreter that has torch, torchvision and DALI.
 
     Args:
-        state_dir: folder for run spaces.
-        python: the interpreter.
         lab_data: folder with the JPEGs that the lab hands out, if it has any.
         gpu: UUID of the GPU, or of the MIG instance, that pods get; None where nobody looks after one.
     """
@@ -79,20 +76,19 @@ class ProcessRunner:
         return removed
 
 
-class ProcessRunSpace:
+class ProcessRunSpace(LocalRunSpace):
     """See `sandbox.api.RunSpace`."""
 
     def __init__(
         self, state_dir: Path, python: str, lab_data: Path | None, run_id: str, gpu: str | None = None
     ) -> None:
+        super().__init__(state_dir, run_id)
         # CUDA shows a process one instance only: without a name the first of the host, which may be another worker's.
         self._visible = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        self._folder = RunFolder(state_dir, run_id)
         self._python = python
         root = self._folder.root
+        self._kept_in = root.parent
         self._short = ShortPath(root)
-        self.submission_dir = self._folder.submission
-        self.shards_dir = self._folder.shards
         self.paths = GuestPaths(
             workspace=str(root / "workspace"),
             tmp=str(self._short.path / "tmp"),
@@ -101,28 +97,17 @@ class ProcessRunSpace:
             shards=str(self.shards_dir),
             lab_data=str(lab_data or root / "lab-data"),
         )
-        self._pods: list[ConnectedPod] = []
-        self._started = 0
 
-    def __enter__(self) -> Self:
+    def _make(self) -> None:
         try:
-            self._folder.create()
             self._short.make()
             for path in (self.paths.workspace, self.paths.tmp, self.paths.shm):
                 self._folder.open_folder(Path(path))
         except OSError as error:
-            self._short.remove()
-            self._folder.remove()
-            raise SandboxUnavailable(f"no run can be kept in {self._folder.root.parent}: {error}") from error
-        return self
+            raise SandboxUnavailable(f"no run can be kept in {self._kept_in}: {error}") from error
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for pod in reversed(self._pods):
-            pod.end()
+    def _remove(self) -> None:
         self._short.remove()
-        self._folder.remove()
 
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`."""
@@ -154,14 +139,9 @@ class ProcessRunSpace:
         except OSError as error:
             endpoint.close()
             raise SandboxUnavailable(f"the {spec.role.value} pod could not be started: {error}") from error
-        handle = _TreeHandle(process)
-        pod = ConnectedPod(spec, handle, endpoint)
+        pod = ConnectedPod(spec, _TreeHandle(process), endpoint)
         self._pods.append(pod)
         return pod
-
-    def quiet(self) -> contextlib.AbstractContextManager[None]:
-        """See `RunSpace.quiet`; it never does anything else."""
-        return contextlib.nullcontext()
 
     def launch(
         self, command: list[str], memory_mib: int, cpus: Sequence[int], cwd: str, environment: dict[str, str]

@@ -103,7 +103,6 @@ class WarmPool:
     Whoever moves what waits (prepares, freezes, takes or removes) is alone in that, and holds no lock meanwhile.
 
     Args:
-        size: how many runs to keep prepared.
         clock: tells the age of a prepared run.
         look_s: seconds between two looks at pods that wait.
     """
@@ -293,9 +292,8 @@ class WarmPool:
                 raise SandboxUnavailable(f"pods that waited were found dead {self._losses} times since the last run")
 
     def _may_work(self) -> bool:
-        return not self._measuring and not self._busy and self._has_work()
-
-    def _has_work(self) -> bool:
+        if self._measuring or self._busy:
+            return False
         if self._wanted is not None:
             return not self._full()
         return any(one.still or self._outdated(one, None) for one in self._waiting)

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 import pytest
@@ -128,7 +127,7 @@ def test_another_operator_is_one_row(added):
         edit.require_cpu(graph)
     assert (stage_of("Sepia"), edit.random_operators(graph)) == ("colour", ["Sepia"])
     assert differences("Compose(ToTensor())", ["Sepia"]) == ([], ["colour"])
-    context = GraphContext([], "cpu", {}, "", SimpleNamespace())
+    context = GraphContext([], device="cpu", params={}, folder="", budget_s=1.0)
     assert context.operator_row("Sepia").varies
 
 

@@ -14,7 +14,7 @@ def graph(data: bytes) -> object:
     changed = edit.prune(found)
     edit.check(found)
     changed += edit.repoint(found, FILES, list(range(len(FILES))))
-    changed += edit.restrain(found, edit.Budget(2))
+    changed += edit.restrain(found, 2)
     edit.to_cpu(found)
     written = model.write(found)
     sizes = {edge.name: (20.0, 30.0) for operator in found.operators for edge in operator.outputs}

@@ -13,7 +13,6 @@ from PIL import Image
 from grader_service.measure import acceptance
 from grader_service.model.measurement import GraphProof
 from sandbox.guest.graph import edit, model
-from sandbox.guest.graph.edit import Budget
 from tests.measure.graph_parts import read
 from tests.sandbox.guest.pipelines import normalised
 
@@ -130,7 +129,7 @@ def examined(
     edit.check(graph)
     shuffled = random.sample(files, len(files))
     edit.repoint(graph, shuffled, list(range(len(files))))
-    edit.restrain(graph, Budget(_THREADS))
+    edit.restrain(graph, _THREADS)
     found = examining(graph, 0, shuffled, device, _THREADS)
     found.pop("sizes", None)
     return acceptance.judge(acceptance.Observed(**found), sizes)

@@ -157,7 +157,7 @@ def test_containers_get_the_chosen_instance(host, tmp_path, monkeypatch, uuid):
     runner = open_runner("docker", "grader-lab", Settings(state_dir=tmp_path), chosen(uuid))
     assert runner.facts.gpu_access == "nvidia-runtime"
     spec = PodSpec(PodRole.LEARNER, "none", 64, pids=16, cpus=(0,))
-    assert guest_environment(spec, runner._gpu)["NVIDIA_VISIBLE_DEVICES"] == uuid
+    assert guest_environment(spec, runner.gpu)["NVIDIA_VISIBLE_DEVICES"] == uuid
 
 
 def environments():

@@ -3,13 +3,8 @@
 And everything turned to the CPU, for a rehearsal.
 """
 
-from dataclasses import dataclass
-
 from . import containers, flow, model
 from .model import Edge, Graph, GraphRefused, Operator
-
-__all__ = ["Budget", "GraphRefused", "check", "cpu_twin", "prune", "random_operators", "repoint", "require_cpu",
-           "restrain", "to_cpu"]  # fmt: skip
 
 _SOURCES = (
     "file_root",
@@ -34,14 +29,6 @@ MAX_PADDING = 256 << 20
 MAX_BATCH = 4096
 MAX_DEPTH = 8
 MAX_FILL = 4096
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What the clean room allows."""
-
-    threads: int
-    """Cores of the pod's CPU set; more DALI threads than that would not be the same quota for every arm."""
 
 
 def prune(graph: Graph) -> list[str]:
@@ -216,8 +203,12 @@ def repoint(graph: Graph, files: list[str], labels: list[int]) -> list[str]:
     return changed
 
 
-def restrain(graph: Graph, budget: Budget) -> list[str]:
-    """Strips decoder caches and clamps threads, queue depths and memory hints; returns what was changed."""
+def restrain(graph: Graph, cores: int) -> list[str]:
+    """Strips decoder caches and clamps threads, queue depths and memory hints; returns what was changed.
+
+    Args:
+        cores: of the pod's CPU set; more DALI threads than that would not be the same quota for every arm.
+    """
     changed: list[str] = []
     for operator in graph.operators:
         if operator.row.role == "decoder":
@@ -231,7 +222,7 @@ def restrain(graph: Graph, budget: Budget) -> list[str]:
             for name in ("preallocate_width_hint", "preallocate_height_hint"):
                 changed += _clamp(operator, name, 8192)
         changed += _clamp(operator, "bytes_per_sample_hint", MAX_PADDING)
-    threads = min(max(graph.num_threads, 1), max(budget.threads, 1))
+    threads = min(max(graph.num_threads, 1), max(cores, 1))
     if threads != graph.num_threads:
         changed.append(f"num_threads {graph.num_threads} clamped to {threads}, the cores of every arm")
         graph.num_threads = threads

@@ -101,11 +101,6 @@ def doubt(graph: Graph, output: int) -> str:
     return ""
 
 
-def asks_for_shapes(graph: Graph) -> bool:
-    """Whether a graph reads headers of encoded images."""
-    return any(operator.row.reads_header for operator in graph.operators)
-
-
 def mixes(graph: Graph, places: AbstractSet[int]) -> list[str]:
     """Names of those among these operators that let one sample of a batch have a say in another one."""
     return [graph.operators[place].name for place in sorted(places) if _mixes(graph.operators[place])]

@@ -40,7 +40,7 @@ class DaliArm:
             "type": type(self._source).__name__[:100],
             "shape": self._packer.shape[:16],
             "dtype": self._packer.dtype[:60],
-            "device": delivery.device_of(images),
+            "device": "cuda" if images.is_cuda else "cpu",
         }
         # The rest of the epoch, so that the first trial begins with one; an iterator without end is left where it is.
         rest = () if self._epoch is None else self._epoch  # an iterator may say that it has no length

@@ -72,10 +72,8 @@ def execute(
     Code that catches even the timeout does not end: then `abandon` is called with what would have been returned.
 
     Args:
-        source: what to run.
         timeout_s: seconds of wall clock that it gets.
         cell_folder: where a notebook's cells are written.
-        abandon: see above.
         grace_s: from the timeout's exception to the end of patience.
         stall_s: seconds without any activity after which it is stopped before its time is up.
     """

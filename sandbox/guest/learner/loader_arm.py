@@ -66,24 +66,17 @@ def _repoint(dataset: Any, roots: tuple[str, ...], held_out: list[str], depth: i
     done = 0
     attributes = getattr(dataset, "__dict__", {})
     for key, value in list(attributes.items()):
-        if type(value) in (list, tuple):
-            fresh = [_held_out_entry(entry, roots, held_out, i) for i, entry in enumerate(value)]
-            changed = sum(a is not b for a, b in zip(fresh, value, strict=True))
-            if changed:
-                attributes[key] = type(value)(fresh)
-                done += changed
-            elif depth:
-                parts = [part for part in value if isinstance(part, dataset_class)]
-                done += sum(_repoint(part, roots, held_out, depth - 1) for part in parts)
-        elif numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind == "U" and value.ndim == 1:
-            names = value.tolist()
-            fresh = [_held_out_entry(entry, roots, held_out, i) for i, entry in enumerate(names)]
-            changed = sum(a is not b for a, b in zip(fresh, names, strict=True))
-            if changed:
-                attributes[key] = numpy.array(fresh)
-                done += changed
-        elif depth and isinstance(value, dataset_class):
-            done += _repoint(value, roots, held_out, depth - 1)
+        plain = type(value) in (list, tuple)
+        names = numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind == "U" and value.ndim == 1
+        entries = value if plain else value.tolist() if names else []
+        fresh = [_held_out_entry(entry, roots, held_out, i) for i, entry in enumerate(entries)]
+        changed = sum(a is not b for a, b in zip(fresh, entries, strict=True))
+        if changed:
+            attributes[key] = type(value)(fresh) if plain else sys.modules["numpy"].array(fresh)
+            done += changed
+        elif depth:
+            parts = [part for part in (value if plain else [value]) if isinstance(part, dataset_class)]
+            done += sum(_repoint(part, roots, held_out, depth - 1) for part in parts)
     return done
 
 

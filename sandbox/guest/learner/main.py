@@ -13,7 +13,7 @@ from ..channel import Link
 from ..probes import running
 from . import coerce, dali_arm, deadline, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
 from .graphs import Recorder
-from .probe_context import LearnerContext, dataset_dir_of
+from .probe_context import LearnerContext
 
 
 def run(link: Link) -> None:
@@ -86,16 +86,12 @@ def _findings(
     pipelines, graphs = observe.pipelines(module, recorder)
     found = {
         **facts,
-        "ran": outcome.ran,
-        "duration_s": outcome.duration_s,
-        "exception": outcome.exception,
-        "exit_code": outcome.exit_code,
+        **outcome.__dict__,
         "loaders": [observe.loader_facts(*pair) for pair in loaders[: observe.MAX_LOADERS]],
         "pipelines": pipelines,
         "dynamic_mode": observe.uses_dynamic_mode(),
         "needs_gpu": observe.needs_gpu(outcome.exception) if rehearse else "",
         "versions": observe.versions(),
-        "notes": outcome.notes[:32],
         "names": observe.names(module),
         "defined": observe.defined(module),
     }
@@ -155,15 +151,8 @@ def _probe(request: dict[str, Any], module: ModuleType, loaders: list[tuple[str,
 
 def _looked_at(request: dict[str, Any], module: ModuleType, loaders: list[tuple[str, Any]]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
-        context = LearnerContext(
-            module,
-            loaders,
-            device=request["device"],
-            dataset_dir=dataset_dir_of(module),
-            params=request["params"],
-            folder=folder,
-            budget=running.Budget(request["budget_s"]),
-        )
+        given = {name: request[name] for name in ("device", "params", "budget_s")}
+        context = LearnerContext(module, loaders, folder=folder, **given)
         return running.run(request["name"], request["blob"], context, request["budget_s"])
 
 

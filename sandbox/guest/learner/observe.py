@@ -138,13 +138,18 @@ def live_loaders(module: ModuleType) -> list[tuple[str, Any]]:
     data = sys.modules.get("torch.utils.data")
     if data is None:
         return []
+    hints = ("torch", "pytorch", "baseline", "train", "loader")
+    newest = of_kind(module, data.DataLoader)[::-1]
+    return sorted(newest, key=lambda pair: -sum(hint in pair[0].lower() for hint in hints))
+
+
+def of_kind(module: ModuleType, kind: type) -> list[tuple[str, Any]]:
+    """What is reachable of this type or one below it, each object once, under its first name."""
     found: list[tuple[str, Any]] = []
     for name, value in reachable(module):
-        if coerce.is_a(value, data.DataLoader) and all(value is not other for _, other in found):
+        if coerce.is_a(value, kind) and all(value is not other for _, other in found):
             found.append((name, value))
-    found.reverse()
-    hints = ("torch", "pytorch", "baseline", "train", "loader")
-    return sorted(found, key=lambda pair: -sum(hint in pair[0].lower() for hint in hints))
+    return found
 
 
 def loader_facts(name: str, loader: Any) -> dict[str, Any]:

@@ -24,7 +24,6 @@ def cut_out(names: Mapping[str, Any], name: str) -> tuple[str, dict[str, Any]]:
     plain values (numbers, texts, containers of these) come as values, since their source may have run the lab.
 
     Args:
-        names: the namespace that the learner's code left.
         name: of a function or class at the top level of the submission.
 
     Raises:

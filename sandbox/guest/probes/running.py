@@ -9,8 +9,10 @@ import signal
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from ..graph.operators import Row, row_of
 
 MAX_BYTES = 256 << 10
 _TEXT = 4000
@@ -30,16 +32,26 @@ class NoGraph(Exception):
     """There is no graph that could be carried; the message says why."""
 
 
-class Budget:
-    """The seconds of one probe."""
+class Context:
+    """What the argument of every `probe(context)` has; `budget_s` begins now."""
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+    def __init__(self, device: str, params: Mapping[str, Any], folder: str, budget_s: float) -> None:
+        self.device = device
+        """`cuda`, or `cpu` in a rehearsal, where every graph runs on DALI's CPU backend."""
+        self.params = params
+        """Per check that asked for this probe, the lab's parameters."""
+        self.folder = folder
+        """An empty folder of the probe's own."""
+        self._end = time.monotonic() + budget_s
 
     @property
     def remaining_s(self) -> float:
-        """Seconds that are left, never below 0."""
+        """Seconds of the budget that are left, never below 0."""
         return max(0.0, self._end - time.monotonic())
+
+    def operator_row(self, name: str) -> Row:
+        """What is known of an operator of a graph, by its schema name."""
+        return row_of(name)
 
 
 def run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, Any]:

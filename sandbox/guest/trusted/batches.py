@@ -15,10 +15,20 @@ class Batches:
         self._pipe = pipe
         pipe.schedule_run()  # the first call fills the whole queue
 
-    def take(self, look: Callable[[Any], None] | None = None) -> None:
-        """Draws one batch; `look` sees it while its memory is ours."""
+    def take(self, look: Callable[[Any], Any] | None = None) -> Any:
+        """Draws one batch, and returns what `look` says, which sees it while its memory is ours."""
         outputs = self._pipe.share_outputs()
-        if look is not None:
-            look(outputs)
+        found = None if look is None else look(outputs)
         self._pipe.release_outputs()
         self._pipe.schedule_run()
+        return found
+
+
+def draw(batches: Batches, count: int, device: str) -> None:
+    """Draws batches; on `cuda` until the GPU has made them."""
+    for _ in range(count):
+        batches.take()
+    if device == "cuda":
+        import torch
+
+        torch.cuda.synchronize()

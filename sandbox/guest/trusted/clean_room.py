@@ -13,9 +13,9 @@ from typing import Any
 
 from ..channel import Link
 from ..graph import edit, model
-from ..graph.edit import Budget, GraphRefused
+from ..graph.model import GraphRefused
 from ..graph.wire import WireError
-from .batches import Batches
+from .batches import Batches, draw
 from .children import WithoutGpu
 from .examination import Examination
 from .own_graph import OwnGraph
@@ -74,10 +74,10 @@ def run(link: Link) -> None:
                 if request["experiments"]:
                     link.send("experimented", **prepared.examination.result(prepared.batch))
         elif request["kind"] == "window" and prepared is not None:
-            _draw(prepared.batches, request["discard"], device)
+            draw(prepared.batches, request["discard"], device)
             started = time.monotonic()
             link.send("mark")
-            _draw(prepared.batches, request["batches"], device)
+            draw(prepared.batches, request["batches"], device)
             seconds = time.monotonic() - started
             link.send("window_done", images=prepared.graph.batch_size * request["batches"], seconds=seconds)
         else:
@@ -137,35 +137,34 @@ def prepare(request: dict[str, Any], cpu: WithoutGpu) -> tuple[Prepared, dict[st
     """Rebuilds the graph on the held-out files, with seeds that nobody knows, and draws the first batch.
 
     Args:
-        request: of that kind.
         cpu: where experiments run, beside the first batch.
 
     Raises:
         GraphRefused: an operator or size is not allowed, or no output holds images.
         WireError: the bytes are no graph.
     """
-    graph, draw = model.read(request["blob"]), random.SystemRandom()
+    graph, chance = model.read(request["blob"]), random.SystemRandom()
     facts = _graph_facts(graph)
     changed = edit.prune(graph)
     edit.check(graph)
     if request["device"] == "cpu":
         edit.require_cpu(graph)
-    files = draw.sample(request["files"], len(request["files"]))
-    changed += edit.repoint(graph, files, draw.choices(range(1000), k=len(files)))
-    changed += edit.restrain(graph, Budget(request["threads"]))
+    files = chance.sample(request["files"], len(request["files"]))
+    changed += edit.repoint(graph, files, chance.choices(range(1000), k=len(files)))
+    changed += edit.restrain(graph, request["threads"])
     declared = [edge.device for edge in graph.outputs]
     if request["device"] == "cpu":
         edit.to_cpu(graph)
     else:
         graph.device_id = 0
-    reseed(graph, draw)
+    reseed(graph, chance)
     facts["changed"] = [text[:190] for text in changed[:64]]
     examination = Examination(cpu, graph, files, request["device"], request["threads"])
     if request["experiments"]:
         examination.begin()
     try:
         batches = Batches(build(graph))
-        batch = _first_batch(batches, declared)
+        batch = batches.take(lambda outputs: _facts(outputs, declared))
     except Exception:
         examination.drop()
         raise
@@ -209,13 +208,9 @@ def _graph_facts(graph: model.Graph) -> dict[str, Any]:
     }
 
 
-def _first_batch(batches: Batches, declared: list[str]) -> dict[str, Any]:
-    found: list[dict[str, Any]] = []
-    batches.take(lambda outputs: found.append(_facts(outputs, declared)))
-    return found[0]
-
-
 def _facts(outputs: Any, declared: list[str]) -> dict[str, Any]:
+    import torch
+
     described = [_describe(output) for output in outputs][:_MAX_OUTPUTS]
     index = _image_output(outputs)
     if index is None:
@@ -230,8 +225,8 @@ def _facts(outputs: Any, declared: list[str]) -> dict[str, Any]:
             "resize or crop all of them to one size before they leave the pipeline.",
         )
     tensor = output.as_tensor()
-    shape = [int(side) for side in _shape(tensor)]
-    values = _as_torch(tensor).float()
+    shape = _shape(tensor)
+    values = torch.from_dlpack(tensor).float()
     low, high = float(values.min()), float(values.max())
     finite = low - low == 0.0 and high - high == 0.0
     return {
@@ -251,8 +246,7 @@ def _facts(outputs: Any, declared: list[str]) -> dict[str, Any]:
 
 def _image_output(outputs: Any) -> int | None:
     """Index of the output whose samples look like one image each: three dimensions, one of them channels."""
-    shapes = [[int(side) for side in output.at(0).shape()] if callable(output.at(0).shape) else list(output.at(0).shape)
-              for output in outputs]  # fmt: skip
+    shapes = [_shape(output.at(0)) for output in outputs]
     for index, shape in enumerate(shapes):
         if len(shape) == 3 and (shape[0] in (1, 3, 4) or shape[-1] in (1, 3, 4)):
             return index
@@ -260,26 +254,9 @@ def _image_output(outputs: Any) -> int | None:
 
 
 def _describe(output: Any) -> str:
-    sample = output.at(0)
-    shape = list(sample.shape() if callable(sample.shape) else sample.shape)
     place = "gpu" if "GPU" in type(output).__name__ else "cpu"
-    return f"{len(output)} x {str(output.dtype).rpartition('.')[2]}{shape} on {place}"[:190]
+    return f"{len(output)} x {str(output.dtype).rpartition('.')[2]}{_shape(output.at(0))} on {place}"[:190]
 
 
-def _shape(tensor: Any) -> Any:
-    return tensor.shape() if callable(tensor.shape) else tensor.shape
-
-
-def _as_torch(tensor: Any) -> Any:
-    import torch
-
-    return torch.from_dlpack(tensor)
-
-
-def _draw(batches: Batches, count: int, device: str) -> None:
-    for _ in range(count):
-        batches.take()
-    if device == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
+def _shape(tensor: Any) -> list[int]:
+    return [int(side) for side in (tensor.shape() if callable(tensor.shape) else tensor.shape)]

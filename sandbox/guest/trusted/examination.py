@@ -17,9 +17,7 @@ class Examination:
     Args:
         cpu: where experiments run, while this process builds the graph.
         graph: edited for the clean room and pointed at held-out files.
-        files: JPEG files that may be read.
         device: `cuda` or `cpu`, where the graph is to be timed.
-        threads: of the CPU.
     """
 
     def __init__(self, cpu: WithoutGpu, graph: model.Graph, files: list[str], device: str, threads: int) -> None:
@@ -41,9 +39,6 @@ class Examination:
 
     def result(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Waits for what the graph does (`found`), and puts together the reference's job (`plan`).
-
-        Args:
-            batch: facts of the first batch.
 
         Raises:
             RuntimeError: the experiments failed.

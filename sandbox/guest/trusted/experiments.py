@@ -56,9 +56,7 @@ def examine(
         with_gpu: calls a function in the process that has the GPU.
         graph: edited for the clean room and pointed at held-out files.
         output: index of the output with images.
-        files: JPEG files that may be read.
         device: `cuda` or `cpu`, where the graph is to be timed.
-        threads: of the CPU.
     """
     started = time.monotonic()
     draw = random.SystemRandom()
@@ -72,7 +70,8 @@ def examine(
         try:
             largest, others = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
             decoder = ready.operators[decoders[0]]
-            grey = decoder.scalar("output_type") == flow.GRAY and not flow.asks_for_shapes(ready)
+            asks_for_shapes = any(operator.row.reads_header for operator in ready.operators)
+            grey = decoder.scalar("output_type") == flow.GRAY and not asks_for_shapes
             with Pictures([*largest, *others], decoder, threads, grey=grey) as pictures:
                 pictures.shuffle(draw)
                 weights = _weights(pictures.files, largest, len(files))
@@ -111,8 +110,6 @@ def _weights(seen: Sequence[str], largest: Collection[str], files: int) -> list[
     What is seldom may be most of the work, but is no more of it than it is.
 
     Args:
-        seen: that are looked at.
-        largest: that are among them.
         files: in all.
     """
     others = sum(file not in largest for file in seen)
@@ -123,9 +120,7 @@ class Experiments:
     """Runs versions of a graph on the same files.
 
     Args:
-        pictures: of the files.
         weights: how many files each of these stands for.
-        samples: images in a run.
         draw: random numbers that no graph can know.
         with_gpu: calls a function in the process that has the GPU, where graphs for it run.
     """
@@ -164,7 +159,6 @@ class Experiments:
         """All that can be found out of a graph on its device.
 
         Args:
-            graph: to try out.
             images: its `images` or `of_files`.
             within: how far images of the files may be from those of the twins, see `alike`.
         """

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..graph import edit, model
-from ..graph.edit import GraphRefused
-from ..graph.operators import Row, row_of
+from ..graph.model import GraphRefused
 from ..graph.wire import WireError
-from ..probes.running import Budget, NoGraph
+from ..probes.running import Context, NoGraph
 from .graph_run import Run, reader_facts, run_graph
 
 
@@ -91,26 +90,13 @@ class CarriedGraph:
             edit.require_cpu(graph)
 
 
-class GraphContext:
+class GraphContext(Context):
     """The argument of `probe(context)`."""
 
-    def __init__(
-        self,
-        graphs: Sequence[CarriedGraph],
-        device: str,
-        params: Mapping[str, Any],
-        folder: str,
-        budget: Budget,
-    ) -> None:
+    def __init__(self, graphs: Sequence[CarriedGraph], **given: Any) -> None:
+        super().__init__(**given)
         self.graphs = tuple(graphs)
         """Best candidate first; may be empty."""
-        self.device = device
-        """`cuda`, or `cpu` in a rehearsal, where every graph runs on DALI's CPU backend."""
-        self.params = params
-        """Per check that asked for this probe, the lab's parameters."""
-        self.folder = folder
-        """An empty folder of the probe's own."""
-        self._budget = budget
 
     @property
     def graph(self) -> CarriedGraph:
@@ -124,23 +110,12 @@ class GraphContext:
                 return graph
         raise NoGraph(self.graphs[0].refused if self.graphs else "No DALI graph came.")
 
-    @property
-    def remaining_s(self) -> float:
-        """Seconds of the budget that are left."""
-        return self._budget.remaining_s
-
-    def operator_row(self, name: str) -> Row:
-        """What is known of an operator of a graph, by its schema name."""
-        return row_of(name)
-
     def write_jpegs(self, images: Sequence[Any], *, quality: int = 95) -> list[str]:
         """Writes uint8 arrays [H, W, 3] as JPEG files without chroma subsampling; returns their paths in order."""
         from PIL import Image
 
         paths = []
-        start = len(os.listdir(self.folder))
-        for number, image in enumerate(images, start):
-            path = os.path.join(self.folder, f"image-{number:05d}.jpg")
-            Image.fromarray(image).save(path, "JPEG", quality=quality, subsampling=0)
-            paths.append(path)
+        for number, image in enumerate(images, len(os.listdir(self.folder))):
+            paths.append(os.path.join(self.folder, f"image-{number:05d}.jpg"))
+            Image.fromarray(image).save(paths[-1], "JPEG", quality=quality, subsampling=0)
         return paths

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import edit, model
-from ..graph.edit import Budget, GraphRefused
-from ..graph.model import Graph
+from ..graph.model import Graph, GraphRefused
 from ..graph.wire import WireError
 from ..probes.running import GraphProblem, NoGraph
 from .batches import Batches
@@ -53,12 +52,9 @@ def run_graph(
     """Points the graph's readers at these files and draws batches.
 
     Args:
-        data: the serialized graph.
-        files: JPEG files.
         labels: one per file; an output of labels gives them back.
         device: `cuda`, or `cpu` for a rehearsal.
         threads: CPU threads of DALI at most.
-        batches: how many to draw.
         batch_size: another batch size than the graph's own; its own if absent.
         reader: arguments of the file reader to set, of those named in this module; all others keep the graph's value,
             except that the set is not sharded.
@@ -72,7 +68,7 @@ def run_graph(
     if absent is not None:
         raise ValueError(f"there is no file {os.path.basename(absent)}")
     graph = _pointed(data, files, labels, reader, device)
-    edit.restrain(graph, Budget(threads))
+    edit.restrain(graph, threads)
     if batch_size is not None:
         graph.batch_size = batch_size
     devices = [edge.device for edge in graph.outputs]

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from ..channel import Link
-from .batches import Batches
+from .batches import Batches, draw
 from .reference import IMAGENET_MEAN, IMAGENET_STD
 
 _LABELS = 1000
@@ -45,12 +45,7 @@ class OwnGraph:
     def _draw(self, batches: int) -> None:
         if self._own is None:
             raise RuntimeError("a window of our own graph before it was prepared")
-        for _ in range(batches):
-            self._own.take()
-        if self._device == "cuda":
-            import torch
-
-            torch.cuda.synchronize()
+        draw(self._own, batches, self._device)
 
 
 def build(files: list[str], plan: dict[str, Any], batch_size: int, threads: int, device: str) -> Any:
@@ -60,8 +55,6 @@ def build(files: list[str], plan: dict[str, Any], batch_size: int, threads: int,
         files: JPEG files, read in an order that is shuffled anew in each epoch.
         plan: the job, as `reference_plan.plan` makes it; images come out with its size and type, `CHW` for floats and
             `HWC` for bytes.
-        batch_size: images per batch.
-        threads: DALI's CPU threads.
         device: `cuda` decodes with `mixed` and goes on on the GPU, anything else stays on the CPU.
     """
     from nvidia.dali import Pipeline, fn, types

@@ -2,10 +2,8 @@
 
 import os
 import tempfile
-from typing import Any
 
 from ..channel import Link
-from ..probes.running import Budget
 from ..probes.running import run as run_probe
 from .clean_room import FORBIDDEN_ENVIRONMENT
 from .graph_context import CarriedGraph, GraphContext
@@ -24,15 +22,13 @@ def run(link: Link) -> None:
     while True:
         request = link.receive()
         if request["kind"] == "graph":
-            graphs.append(_graph(request))
+            graphs.append(
+                CarriedGraph(request["name"], request["blob"], request["device"], request["threads"], request["facts"])
+            )
         elif request["kind"] == "probe":
             with tempfile.TemporaryDirectory(prefix="probe-") as folder:
-                budget = Budget(request["budget_s"])
-                context = GraphContext(graphs, request["device"], request["params"], folder, budget)
+                given = {name: request[name] for name in ("device", "params", "budget_s")}
+                context = GraphContext(graphs, folder=folder, **given)
                 link.send("probed", **run_probe(request["name"], request["blob"], context, request["budget_s"]))
         else:
             return
-
-
-def _graph(request: dict[str, Any]) -> CarriedGraph:
-    return CarriedGraph(request["name"], request["blob"], request["device"], request["threads"], request["facts"])

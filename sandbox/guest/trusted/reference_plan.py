@@ -35,7 +35,6 @@ def plan(
     such as where DALI does not give its images out, the reference cuts out the middle: no job of that size is less.
 
     Args:
-        graph: the learner's graph.
         shape: shape of one image in the batch, `[C, H, W]` or `[H, W, C]`.
         dtype: DALI's name of the batch's type.
         output: index of the pipeline output with the images.

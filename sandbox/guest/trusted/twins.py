@@ -19,8 +19,6 @@ class Pictures:
 
     Args:
         files: JPEG files, the most important first: only as many as `_MOST_BYTES` of pixels hold, and some more.
-        decoder: of the graph.
-        threads: of the CPU.
         grey: pictures have one channel, of which a file's header tells.
     """
 

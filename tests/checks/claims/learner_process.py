@@ -16,7 +16,7 @@ from typing import Any
 
 from sandbox.guest.learner import execution, import_hooks, observe, rehearsal
 from sandbox.guest.learner.graphs import Recorder
-from sandbox.guest.learner.probe_context import LearnerContext, dataset_dir_of
+from sandbox.guest.learner.probe_context import LearnerContext
 from sandbox.guest.probes import running
 from sandbox.guest.trusted.graph_context import CarriedGraph, GraphContext
 
@@ -67,11 +67,11 @@ def _answer(request: dict[str, Any], recorder: Recorder) -> dict[str, Any]:
                     "device": "cpu",
                     "params": request["params"],
                     "folder": tempfile.mkdtemp(dir=root),
-                    "budget": running.Budget(probe["budget_s"]),
+                    "budget_s": probe["budget_s"],
                 }
                 context: Any = GraphContext(carried, **given)
                 if probe["site"] == "learner":
-                    context = LearnerContext(module, loaders, dataset_dir=dataset_dir_of(module), **given)
+                    context = LearnerContext(module, loaders, **given)
                 answer["probes"][probe["id"]] = running.run(
                     probe["id"], probe["source"].encode(), context, probe["budget_s"]
                 )

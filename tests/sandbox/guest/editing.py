@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.guest.graph import edit, model
-from sandbox.guest.graph.edit import Budget, GraphRefused
+from sandbox.guest.graph.edit import GraphRefused
 from sandbox.guest.graph.model import Graph
 
 
@@ -15,7 +15,7 @@ def changed(data: bytes, files: list[str]) -> tuple[bytes, list[str]]:
     assert edit.prune(graph) == []
     edit.check(graph)
     said = edit.repoint(graph, files, list(range(100, 100 + len(files))))
-    said += edit.restrain(graph, Budget(2))
+    said += edit.restrain(graph, 2)
     edit.to_cpu(graph)
     return model.write(graph), said
 

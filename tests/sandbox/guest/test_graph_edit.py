@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from sandbox.guest.graph import edit, model, wire
-from sandbox.guest.graph.edit import Budget, GraphRefused
+from sandbox.guest.graph.edit import GraphRefused
 from sandbox.guest.graph.model import Argument, Graph, Operator
 from sandbox.guest.graph.wire import LENGTH, Field
 from tests.sandbox.guest.editing import draw, edited, refused
@@ -82,30 +82,30 @@ def test_what_was_repointed_is_said(graphs, held_out):
 def test_caches_hints_threads_and_queues_are_restrained(graphs):
     """Decoder caches go, memory hints, threads and queue depths are clamped, and each is said once."""
     cached = model.read(graphs["cached"])
-    said = edit.restrain(cached, Budget(2))
+    said = edit.restrain(cached, 2)
     assert [text for text in said if "cache" in text] == [f"decoder cache of {decoder_of(cached).instance} removed"]
     assert not [argument.name for argument in decoder_of(cached).arguments if "cache" in argument.name]
 
     hints = model.read(graphs["big hints"])
-    edit.restrain(hints, Budget(2))
+    edit.restrain(hints, 2)
     for name, value in {"device_memory_padding": edit.MAX_PADDING, "preallocate_width_hint": 8192}.items():
         assert decoder_of(hints).scalar(name) == value
 
     many = model.read(graphs["many threads"])
-    assert edit.restrain(many, Budget(4)) == [
+    assert edit.restrain(many, 4) == [
         "num_threads 500 clamped to 4, the cores of every arm",
         "prefetch_queue_depth (50, 50) clamped to (8, 8)",
     ]
     assert (many.num_threads, many.prefetch) == (4, (8, 8))
     deep = model.read(graphs["deep queue"])
-    edit.restrain(deep, Budget(4))
+    edit.restrain(deep, 4)
     assert deep.prefetch == (8, 3)
 
 
 def test_a_modest_graph_is_left_as_it_is(graphs):
     """Nothing is reported or changed where nothing had to be."""
     graph = model.read(graphs["cpu"])
-    assert edit.restrain(graph, Budget(2)) == []
+    assert edit.restrain(graph, 2) == []
     assert model.write(graph) == graphs["cpu"]
 
 
@@ -207,7 +207,7 @@ def test_no_second_source_passes_the_edits(lab_child, graphs, held_out, argument
 def test_no_cache_passes_the_edits(graphs, arguments):
     """However often or in whatever form a decoder cache is asked for, none is left."""
     graph = model.read(smuggled(graphs["cached"], *arguments, into=decoder_of))
-    edit.restrain(graph, Budget(2))
+    edit.restrain(graph, 2)
     assert not [argument.name for argument in decoder_of(graph).arguments if argument.name.startswith("cache")]
 
 
@@ -222,7 +222,7 @@ def test_no_cache_passes_the_edits(graphs, arguments):
 def test_big_hints_are_clamped_in_every_form(graphs, argument):
     """`bytes_per_sample_hint` may be one number or one per output."""
     graph = model.read(smuggled(graphs["cpu"], argument, into=decoder_of))
-    [said] = [text for text in edit.restrain(graph, Budget(2)) if "bytes_per_sample_hint" in text]
+    [said] = [text for text in edit.restrain(graph, 2) if "bytes_per_sample_hint" in text]
     assert said.endswith(f"clamped to {edit.MAX_PADDING}")
     assert max(decoder_of(graph).get("bytes_per_sample_hint").values) == edit.MAX_PADDING
 
