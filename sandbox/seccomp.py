@@ -314,16 +314,11 @@ def _rules() -> Iterator[Mapping[str, Any]]:
             {"action": "SCMP_ACT_ERRNO", "errnoRet": group.error} if group.error else {"action": "SCMP_ACT_ALLOW"}
         )
         for arguments in group.when or ((),):
-            yield {"names": list(group.names), **action, "args": [_condition(one) for one in arguments]}
-
-
-def _condition(argument: Argument) -> Mapping[str, Any]:
-    return {
-        "index": argument.index,
-        "value": argument.mask,
-        "valueTwo": argument.value,
-        "op": "SCMP_CMP_MASKED_EQ",
-    }
+            conditions = [
+                {"index": one.index, "value": one.mask, "valueTwo": one.value, "op": "SCMP_CMP_MASKED_EQ"}
+                for one in arguments
+            ]
+            yield {"names": list(group.names), **action, "args": conditions}
 
 
 if __name__ == "__main__":

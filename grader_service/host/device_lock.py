@@ -87,7 +87,8 @@ def hold_device(
             file.truncate(0)
             file.write(json.dumps({"device": device, "cpus": measured, "usable": usable}))
             file.flush()
-        yield Hold(usable, tuple(_neighbours(measured, others)))
+        shared = ((other.device, tuple(sorted(set(measured) & set(other.cpus)))) for other in others)
+        yield Hold(usable, tuple(Neighbour(device, cpus) for device, cpus in shared if cpus))
 
 
 def _free(cpus: Sequence[int], wanted: int, others: Sequence[_Other]) -> tuple[int, ...]:
@@ -125,12 +126,6 @@ def _others(own: Path) -> Iterator[_Other]:
     for path in sorted(own.parent.glob("*.lock")):
         if path not in (own, own.with_name(_CHOICE)) and (said := _of_holder(path)):
             yield _Other(str(said["device"]), tuple(said["cpus"]), tuple(said["usable"]))
-
-
-def _neighbours(measured: Sequence[int], others: Sequence[_Other]) -> Iterator[Neighbour]:
-    for other in others:
-        if shared := sorted(set(measured) & set(other.cpus)):
-            yield Neighbour(other.device, tuple(shared))
 
 
 def _of_holder(path: Path) -> dict[str, Any] | None:

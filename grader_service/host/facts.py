@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,22 +119,20 @@ def _device(nvml: Any, handle: Any, card: Any, index: int, driver: str, mig: Mig
         driver,
         int(nvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20,
         mig,
-        _minor(nvml, card),
+        _told(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(card)),
     )
 
 
-def _minor(nvml: Any, card: Any) -> int | None:
+def _told(nvml: Any, question: Callable[[], Any]) -> int | None:
+    """The driver's answer; None where it has none."""
     with contextlib.suppress(nvml.NVMLError):
-        return int(nvml.nvmlDeviceGetMinorNumber(card))
+        return int(question())
     return None
 
 
 def _in_mig_mode(nvml: Any, handle: Any) -> bool:
     """Whether the GPU is partitioned now; where the driver does not answer that, it is a GPU like any other."""
-    with contextlib.suppress(nvml.NVMLError):
-        current, _pending = nvml.nvmlDeviceGetMigMode(handle)
-        return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
-    return False
+    return bool(_told(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle)[0]) == nvml.NVML_DEVICE_MIG_ENABLE)
 
 
 def _instances(nvml: Any, handle: Any, parent: str, index: int, driver: str) -> list[Gpu]:
@@ -162,9 +160,7 @@ def _instances(nvml: Any, handle: Any, parent: str, index: int, driver: str) -> 
 
 
 def _jpeg_engines(nvml: Any, instance: Any) -> int | None:
-    with contextlib.suppress(nvml.NVMLError):
-        return int(nvml.nvmlDeviceGetAttributes(instance).sharedJpegCount)
-    return None
+    return _told(nvml, lambda: nvml.nvmlDeviceGetAttributes(instance).sharedJpegCount)
 
 
 def usable_cpus(most: int) -> tuple[int, ...]:

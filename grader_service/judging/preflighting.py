@@ -16,7 +16,7 @@ from checks.wanted_names import ITERATOR, LOADER, wanted_names
 from grader_service import __version__
 from grader_service.judging.checks import judge_one, needs_of
 from grader_service.judging.run_reporting import report
-from grader_service.model.discovery import Discovery, FirstBatch, TextList
+from grader_service.model.discovery import Discovery, FirstBatch
 from grader_service.model.evidence import CleanRoom, Evidence, Need
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.lab import LabCheck, LabSpec, LabStep
@@ -147,7 +147,9 @@ def _by_name(wanted: WantedName, discovery: Discovery) -> tuple[Presence, Feedba
         if claim.value is not None and claim.value <= 0:
             status = "unreadable"
     elif name in lists:
-        status, seen = lists[name].status, _entries(lists[name])
+        status, seen = lists[name].status, _counted(len(lists[name].items))
+        if status == "unreadable":
+            seen = lists[name].shown
     elif name == "first_batch":
         status, seen = discovery.first_batch.status, _batch_seen(discovery.first_batch)
     else:
@@ -161,10 +163,6 @@ def _by_name(wanted: WantedName, discovery: Discovery) -> tuple[Presence, Feedba
             next=NextStep(text=f"Set `{name}` to that."),
         )
     return Presence.OK, Feedback(outcome=f"`{name}` is there.", seen=seen)
-
-
-def _entries(found: TextList) -> str:
-    return found.shown if found.status == "unreadable" else _counted(len(found.items))
 
 
 def _counted(entries: int) -> str:

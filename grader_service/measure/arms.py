@@ -124,7 +124,7 @@ class Asked:
 class _PacedArm:
     """What the arms of whole windows share."""
 
-    def __init__(self, pod: Pod, queue_depth: int, *, burst: int) -> None:
+    def __init__(self, pod: Pod, queue_depth: int, *, burst: int = 1) -> None:
         self.pod = pod
         self.queue_depth = queue_depth
         self._pace = Pace(burst)
@@ -135,7 +135,7 @@ class _PacedArm:
 
 
 class DaliArm(_PacedArm):
-    """A graph in the clean room, frozen whenever another arm runs: the learner's, or ours (`own`).
+    """A graph in the clean room, frozen whenever another arm runs: the learner's, or ours.
 
     What the graph makes between a window's end and the pause, or had half done then, is in its queue, and all that the
     queue can hold is drawn before the next first mark.
@@ -143,13 +143,9 @@ class DaliArm(_PacedArm):
 
     arm = Arm.DALI
 
-    def __init__(self, pod: Pod, queue_depth: int, *, own: bool = False) -> None:
-        super().__init__(pod, queue_depth, burst=1)
-        self._more = {"graph": "own"} if own else {}
-
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`. A graph that breaks is the learner's, not ours; our own shares its pod."""
-        asked = Asked(batches, self.queue_depth, self._more)
+        asked = Asked(batches, self.queue_depth)
         with awake(self.pod):
             return timed_window(self.pod, self.arm, asked, timeout_s, self._pace, ours=True)
 

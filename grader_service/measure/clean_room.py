@@ -7,7 +7,6 @@ from typing import Literal
 from grader_service.measure.acceptance import Observed
 from grader_service.measure.arms import DaliArm, GraphPrepared, GraphRefusedAnswer
 from grader_service.model.base import Device, Wire
-from grader_service.model.discovery import PipelineFacts
 from grader_service.model.evidence import CleanRoom, Ending
 from grader_service.run.dialogue import Stopped, ask, hear, parse, trusted
 from grader_service.run.learner import Found
@@ -62,7 +61,8 @@ def carry(
     refusals: list[CleanRoom] = []
     for pipeline in found.discovery.pipelines:
         if pipeline.graph is None:
-            refusals.append(_not_serialized(pipeline))
+            text = pipeline.graph_problem or "DALI could not serialize it."
+            refusals.append(CleanRoom(pipeline=pipeline.name, problem="not_serializable", problem_text=text))
             continue
         request = {
             "kind": "prepare",
@@ -98,8 +98,3 @@ def carry(
 def experimented(pod: Pod) -> Experimented | Stopped:
     """Waits for what the clean room finds out of the graph that was carried; see `acceptance` for what follows."""
     return parse(pod, hear(pod, EXPERIMENT_S), Experimented)
-
-
-def _not_serialized(pipeline: PipelineFacts) -> CleanRoom:
-    text = pipeline.graph_problem or "DALI could not serialize it."
-    return CleanRoom(pipeline=pipeline.name, problem="not_serializable", problem_text=text)

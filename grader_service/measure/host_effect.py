@@ -124,4 +124,4 @@ def _prepare(pod: Pod, job: Job) -> DaliArm | None:
     with awake(pod):
         message = ask(pod, request, timeout_s=_PREPARE_S)
     answer = parse(pod, message, OwnPrepared, GraphRefusedAnswer)
-    return DaliArm(pod, answer.queue_depth, own=True) if isinstance(answer, OwnPrepared) else None
+    return DaliArm(pod, answer.queue_depth) if isinstance(answer, OwnPrepared) else None

@@ -6,10 +6,10 @@ host, and the clock runs from the instant at which their files appear to the ins
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader_service.measure.arms import ArmLost, Pace, ReferenceArm, lost
+from grader_service.measure.arms import ArmLost, Asked, Pace, ReferenceArm, lost
 from grader_service.measure.delivery import Arrival, receive
 from grader_service.measure.gpu_use import Span
 from grader_service.measure.proof import Ledger, Spread, Tally
@@ -141,15 +141,11 @@ class ReferenceSender(ReferenceArm):
         Raises:
             SandboxUnavailable: the pod ended; it runs only our code, so that is ours.
         """
-        request = {"kind": "deliver", "name": self.arm.value, "discard": self.queue_depth, "batches": batches}
-        asked = time.monotonic()
-        outcome = _sent(self.pod, request, batches * self.settings.batch_size, timeout_s)
-        asked_s = time.monotonic() - asked
+        asked = Asked(batches, self.queue_depth, {"kind": "deliver", "name": self.arm.value})
+        outcome = _sent(self.pod, self.arm, asked, self.settings.batch_size, timeout_s, self._pace)
         if isinstance(outcome, Problem):
             outcome = Stopped(self.pod.reject(outcome.text))
-        images, seconds = trusted(outcome, self.pod) if isinstance(outcome, Stopped) else outcome
-        self._pace.saw(batches, seconds, discarded=self.queue_depth, asked_s=asked_s)
-        return Window(arm=self.arm, images=images, seconds=seconds)
+        return trusted(outcome, self.pod) if isinstance(outcome, Stopped) else outcome
 
 
 @dataclass
@@ -182,33 +178,32 @@ def hold_loader(
     pace = Pace(burst=settings.num_workers)
     windows: list[Window] = []
     for number in range(4):
-        batches = pace.batches_for(seconds if number else 0.0)
-        request = {"kind": "deliver_loader", "discard": queue_depth, "batches": batches}
-        asked = time.monotonic()
-        outcome = _sent(pod, request, batches * settings.batch_size, timeout_s)
-        asked_s = time.monotonic() - asked
-        if not isinstance(outcome, tuple):
+        asked = Asked(pace.batches_for(seconds if number else 0.0), queue_depth, {"kind": "deliver_loader"})
+        outcome = _sent(pod, Arm.LEARNER, asked, settings.batch_size, timeout_s, pace)
+        if not isinstance(outcome, Window):
             return lost(outcome)
-        images, taken = outcome
-        pace.saw(batches, taken, discarded=queue_depth, asked_s=asked_s)
         if number:
-            windows.append(Window(arm=Arm.LEARNER, images=images, seconds=taken))
+            windows.append(outcome)
     return HeldArm(sorted(windows, key=lambda window: window.images_per_s)[len(windows) // 2])
 
 
 def _sent(
-    pod: Pod, request: Mapping[str, object], images: int, timeout_s: float
-) -> tuple[int, float] | Problem | Stopped:
-    """Images and seconds from the mark to the last arrival."""
+    pod: Pod, arm: Arm, asked: Asked, batch_size: int, timeout_s: float, pace: Pace
+) -> Window | Problem | Stopped:
+    """What arrived, and the seconds from the mark to the last arrival."""
+    sent = time.monotonic()
+    request = {"discard": asked.discard, "batches": asked.batches, **asked.more}
     opened = parse(pod, ask(pod, request, timeout_s=timeout_s), Mark, Problem)
     if not isinstance(opened, Mark):
         assert isinstance(opened, (Problem, Stopped))  # noqa: S101 - the only other types
         return opened
     started = time.monotonic()
-    arrival = receive(pod, timeout_s, most_images=images + _SLACK_IMAGES)
+    arrival = receive(pod, timeout_s, most_images=asked.batches * batch_size + _SLACK_IMAGES)
     if not isinstance(arrival, Arrival):
         return arrival
-    return arrival.images, arrival.last_at - started
+    seconds = arrival.last_at - started
+    pace.saw(asked.batches, seconds, discarded=asked.discard, asked_s=time.monotonic() - sent)
+    return Window(arm=arm, images=arrival.images, seconds=seconds)
 
 
 def _batch_held(images: int, batches: int, batch_size: int) -> int:

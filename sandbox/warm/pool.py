@@ -37,6 +37,10 @@ class Recipe:
     limits: SpaceLimits
     specs: tuple[PodSpec, ...] = field(compare=False)
 
+    def covers(self, other: "Recipe") -> bool:
+        """Whether a run of this recipe has all that one of the other has."""
+        return self == other and all(spec in self.specs for spec in other.specs)
+
 
 @dataclass(eq=False)
 class PreparedRun:
@@ -162,7 +166,7 @@ class WarmPool:
             if self._closed:
                 return
             now = self._clock()
-            if self._wanted is None or not _covers(self._wanted[1], recipe) or now - self._wanted_at > WHOLE_S:
+            if self._wanted is None or now - self._wanted_at > WHOLE_S or not self._wanted[1].covers(recipe):
                 self._wanted = (runner, recipe)
             if self._wanted[1].specs == recipe.specs:
                 self._wanted_at = now
@@ -309,15 +313,8 @@ class WarmPool:
         return self._clock() - prepared.born < RENEW_S
 
     def _outdated(self, prepared: PreparedRun, wanted: tuple[SandboxRunner, Recipe] | None) -> bool:
-        return not self._fresh(prepared) or (wanted is not None and not _serves(prepared, wanted[1]))
-
-
-def _serves(prepared: PreparedRun, recipe: Recipe) -> bool:
-    return prepared.recipe == recipe and prepared.recipe.specs == recipe.specs
-
-
-def _covers(recipe: Recipe, other: Recipe) -> bool:
-    return recipe == other and all(spec in recipe.specs for spec in other.specs)
+        recipe = prepared.recipe if wanted is None else wanted[1]
+        return not self._fresh(prepared) or prepared.recipe != recipe or prepared.recipe.specs != recipe.specs
 
 
 def _missing(prepared: PreparedRun) -> list[PodSpec]:

@@ -89,7 +89,7 @@ def _findings(
         **outcome.__dict__,
         "loaders": [observe.loader_facts(*pair) for pair in loaders[: observe.MAX_LOADERS]],
         "pipelines": pipelines,
-        "dynamic_mode": observe.uses_dynamic_mode(),
+        "dynamic_mode": "nvidia.dali.experimental.dynamic" in sys.modules,
         "needs_gpu": observe.needs_gpu(outcome.exception) if rehearse else "",
         "versions": observe.versions(),
         "names": observe.names(module),

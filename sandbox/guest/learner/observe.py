@@ -128,11 +128,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-def uses_dynamic_mode() -> bool:
-    """Whether the code imported DALI's dynamic mode."""
-    return "nvidia.dali.experimental.dynamic" in sys.modules
-
-
 def live_loaders(module: ModuleType) -> list[tuple[str, Any]]:
     """(name, DataLoader) of the namespace, names that speak of torch first, later definitions first."""
     data = sys.modules.get("torch.utils.data")
@@ -202,7 +197,9 @@ def pipelines(module: ModuleType, recorder: Recorder) -> tuple[list[dict[str, An
             seen.add(id(record))
             named.append((rank, name, iterator, record))
 
-    newest = _newest_first(module)
+    # Later definitions first; a variable of its own before the place of a container.
+    newest = reachable(module)[::-1]
+    newest.sort(key=lambda pair: "[" in pair[0] or "." in pair[0])
     for name, value in newest:
         if base is not None and coerce.is_a(value, base._DaliBaseIterator):
             inside = value.__dict__
@@ -263,12 +260,6 @@ def reachable(module: ModuleType) -> list[tuple[str, Any]]:
         elif _is_learners(kind) and type(inside := _read(partial(getattr, value, "__dict__"))) is dict:
             found += [(f"{name}.{coerce.text(key, 60)}", item) for key, item in list(inside.items())[:64]]
     return found
-
-
-def _newest_first(module: ModuleType) -> list[tuple[str, Any]]:
-    """What is reachable, later definitions first; a variable of its own before the place of a container."""
-    newest = reachable(module)[::-1]
-    return sorted(newest, key=lambda pair: "[" in pair[0] or "." in pair[0])
 
 
 def _is_learners(kind: type) -> bool:

@@ -1,7 +1,10 @@
 """Draws batches from a built pipeline the way DALI's own iterators do, so that its queue stays as full as theirs."""
 
+import time
 from collections.abc import Callable
 from typing import Any
+
+from ..channel import Link
 
 
 class Batches:
@@ -11,8 +14,8 @@ class Batches:
     again. Here they go back as soon as the batch has been looked at.
     """
 
-    def __init__(self, pipe: Any) -> None:
-        self._pipe = pipe
+    def __init__(self, pipe: Any, size: int, device: str) -> None:
+        self._pipe, self._size, self._device = pipe, size, device
         pipe.schedule_run()  # the first call fills the whole queue
 
     def take(self, look: Callable[[Any], Any] | None = None) -> Any:
@@ -23,12 +26,20 @@ class Batches:
         self._pipe.schedule_run()
         return found
 
+    def draw(self, count: int) -> None:
+        """Draws so many batches; on `cuda` it waits until the GPU has made them."""
+        for _ in range(count):
+            self.take()
+        if self._device == "cuda":
+            import torch
 
-def draw(batches: Batches, count: int, device: str) -> None:
-    """Draws batches; on `cuda` until the GPU has made them."""
-    for _ in range(count):
-        batches.take()
-    if device == "cuda":
-        import torch
+            torch.cuda.synchronize()
 
-        torch.cuda.synchronize()
+    def window(self, link: Link, request: dict[str, Any]) -> None:
+        """Answers a request `window` with its two marks, once what it discards was drawn."""
+        self.draw(request["discard"])
+        started = time.monotonic()
+        link.send("mark")
+        self.draw(request["batches"])
+        seconds = time.monotonic() - started
+        link.send("window_done", images=self._size * request["batches"], seconds=seconds)

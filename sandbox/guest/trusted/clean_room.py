@@ -7,7 +7,6 @@ pipeline and drives it itself. Batches and counts are facts here; time is the ho
 import io
 import os
 import random
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +14,10 @@ from ..channel import Link
 from ..graph import edit, model
 from ..graph.model import GraphRefused
 from ..graph.wire import WireError
-from .batches import Batches, draw
+from . import own_graph
+from .batches import Batches
 from .children import WithoutGpu
 from .examination import Examination
-from .own_graph import OwnGraph
 from .pipelines import build
 from .runs import reseed
 from .twins import decode_one
@@ -32,8 +31,8 @@ def run(link: Link) -> None:
     """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks.
 
     Where `prepare` asks for `experiments`, `prepared` is followed by `experimented`: what the graph does, and the job
-    of a reference loader beside it. `which_gpu` is answered with `gpu`, and begins the GPU's decoder. `prepare_own`,
-    and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
+    of a reference loader beside it. `which_gpu` is answered with `gpu`, and begins the GPU's decoder. `prepare_own`
+    puts a graph of ours in the place of the learner's; see `own_graph`.
     """
     for name in FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
@@ -43,23 +42,21 @@ def run(link: Link) -> None:
     torch.set_num_threads(1)
     cpu = WithoutGpu(decode_one)  # while the learner's code runs
     link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
-    device = "cpu"
     prepared: Prepared | None = None
+    timed: Batches | None = None
     begun: list[Any] = []  # a decoder of the GPU's, until the graph has its own
-    own = OwnGraph()
     while True:
         request = link.receive()
-        if request["kind"] == "prepare_own" or request.get("graph") == "own":
-            prepared = None  # it fills its queue no more while ours is timed
-            own.answer(link, request)
+        if request["kind"] == "prepare_own":
+            prepared = timed = None  # it fills its queue no more while ours is timed
+            timed = own_graph.prepare(link, request)
         elif request["kind"] == "which_gpu":
             uuid, problem = which_gpu()
             if problem is None:
                 begun.append(gpu_decoder())
             link.send("gpu", uuid=uuid, problem=problem)
         elif request["kind"] == "prepare":
-            device = request["device"]
-            prepared = None  # frees the buffers of a graph that was tried before
+            prepared = timed = None  # frees the buffers of a graph that was tried before
             try:
                 prepared, answer = prepare(request, cpu)
             except GraphRefused as refusal:
@@ -70,16 +67,12 @@ def run(link: Link) -> None:
                 link.send("refused", problem="graph_failed", text=str(error)[:4000])
             else:
                 begun.clear()
+                timed = prepared.batches
                 link.send("prepared", **answer)
                 if request["experiments"]:
                     link.send("experimented", **prepared.examination.result(prepared.batch))
-        elif request["kind"] == "window" and prepared is not None:
-            draw(prepared.batches, request["discard"], device)
-            started = time.monotonic()
-            link.send("mark")
-            draw(prepared.batches, request["batches"], device)
-            seconds = time.monotonic() - started
-            link.send("window_done", images=prepared.graph.batch_size * request["batches"], seconds=seconds)
+        elif request["kind"] == "window" and timed is not None:
+            timed.window(link, request)
         else:
             return
 
@@ -125,8 +118,6 @@ def gpu_decoder() -> Any:
 class Prepared:
     """A graph that runs on held-out files."""
 
-    graph: model.Graph
-    """As it is timed."""
     batches: Batches
     batch: dict[str, Any]
     """Facts of the first batch."""
@@ -163,7 +154,7 @@ def prepare(request: dict[str, Any], cpu: WithoutGpu) -> tuple[Prepared, dict[st
     if request["experiments"]:
         examination.begin()
     try:
-        batches = Batches(build(graph))
+        batches = Batches(build(graph), graph.batch_size, request["device"])
         batch = batches.take(lambda outputs: _facts(outputs, declared))
     except Exception:
         examination.drop()
@@ -179,7 +170,7 @@ def prepare(request: dict[str, Any], cpu: WithoutGpu) -> tuple[Prepared, dict[st
             "prefetch_queue_depth": list(graph.prefetch),
         },
     }
-    return Prepared(graph, batches, batch, examination), answer
+    return Prepared(batches, batch, examination), answer
 
 
 def _graph_facts(graph: model.Graph) -> dict[str, Any]:

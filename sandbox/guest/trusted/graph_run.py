@@ -79,7 +79,7 @@ def run_graph(
     kept: list[list[Any]] = []
     facts: list[tuple[str, str]] = []
     try:
-        pipe = Batches(build(graph))
+        pipe = Batches(build(graph), graph.batch_size, device)
         for _ in range(batches):
             pipe.take(lambda outputs: _keep(outputs, kept, facts))
     except GraphProblem:

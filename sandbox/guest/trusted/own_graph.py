@@ -1,10 +1,9 @@
 """Our own DALI graph for a job: what anyone would write, to see whether a host can show DALI's advantage at all."""
 
-import time
 from typing import Any
 
 from ..channel import Link
-from .batches import Batches, draw
+from .batches import Batches
 from .reference import IMAGENET_MEAN, IMAGENET_STD
 
 _LABELS = 1000
@@ -14,38 +13,18 @@ _OFTEN = 0.5
 _INTERPOLATION = {"nearest": "INTERP_NN", "bilinear": "INTERP_LINEAR"}
 
 
-class OwnGraph:
-    """Our graph beside the learner's in the clean room: prepared when the host asks for it, then timed like any arm."""
-
-    def __init__(self) -> None:
-        self._own: Batches | None = None
-        self._batch_size = 0
-        self._device = "cpu"
-
-    def answer(self, link: Link, request: dict[str, Any]) -> None:
-        """Answers `prepare_own` with `prepared_own` or `refused`, and a `window` of the graph `own` with two marks."""
-        if request["kind"] == "prepare_own":
-            self._batch_size, self._device = request["batch_size"], request["device"]
-            try:
-                pipe = build(request["files"], request["plan"], self._batch_size, request["threads"], self._device)
-                self._own = Batches(pipe)
-                self._draw(1)
-            except Exception as error:
-                link.send("refused", problem="own_graph_failed", text=str(error)[:2000])
-            else:
-                link.send("prepared_own", batch_size=self._batch_size, queue_depth=_QUEUE_DEPTH)
-            return
-        self._draw(request["discard"])
-        started = time.monotonic()
-        link.send("mark")
-        self._draw(request["batches"])
-        images = self._batch_size * request["batches"]
-        link.send("window_done", images=images, seconds=time.monotonic() - started)
-
-    def _draw(self, batches: int) -> None:
-        if self._own is None:
-            raise RuntimeError("a window of our own graph before it was prepared")
-        draw(self._own, batches, self._device)
+def prepare(link: Link, request: dict[str, Any]) -> Batches | None:
+    """Our graph as the host wants it (`prepare_own`), warm; says `prepared_own`, or `refused` where there is none."""
+    batch_size, device = request["batch_size"], request["device"]
+    try:
+        pipe = build(request["files"], request["plan"], batch_size, request["threads"], device)
+        own = Batches(pipe, batch_size, device)
+        own.draw(1)
+    except Exception as error:
+        link.send("refused", problem="own_graph_failed", text=str(error)[:2000])
+        return None
+    link.send("prepared_own", batch_size=batch_size, queue_depth=_QUEUE_DEPTH)
+    return own
 
 
 def build(files: list[str], plan: dict[str, Any], batch_size: int, threads: int, device: str) -> Any:

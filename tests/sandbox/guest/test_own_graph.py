@@ -49,10 +49,11 @@ class Heard:
 
 def answers(files, *more):
     """What a graph over these files says to being prepared, and to more requests."""
-    graph, link = own_graph.OwnGraph(), Heard()
+    link = Heard()
     settings = {"batch_size": 4, "threads": 2, "device": "cpu"}
-    for request in ({"kind": "prepare_own", "files": files, "plan": a_plan(), **settings}, *more):
-        graph.answer(link, request)
+    graph = own_graph.prepare(link, {"kind": "prepare_own", "files": files, "plan": a_plan(), **settings})
+    for request in more:
+        graph.window(link, request)
     return link.messages
 
 
@@ -100,7 +101,7 @@ def test_it_reads_all_held_out_files(lab_child, held_out):
 
 def test_it_is_prepared_and_timed_like_any_arm(lab_child, held_out):
     """`prepare_own` is answered with batch and queue depth, a window with its two marks, a true count and its time."""
-    window = {"kind": "window", "graph": "own", "discard": 2, "batches": 3}
+    window = {"kind": "window", "discard": 2, "batches": 3}
     *messages, done = lab_child(answers, held_out, window)
     prepared = {"kind": "prepared_own", "bytes": 0, "batch_size": 4, "queue_depth": 2}
     assert messages == [prepared, {"kind": "mark", "bytes": 0}]
