@@ -15,20 +15,6 @@ from typing import Protocol
 from grader_service.model.evidence import Ending, PodRecord, PodRole
 from sandbox.frames import Message
 
-__all__ = [
-    "Ending",
-    "GuestPaths",
-    "Pod",
-    "PodRecord",
-    "PodRole",
-    "PodSpec",
-    "RunSpace",
-    "SandboxFacts",
-    "SandboxRunner",
-    "Scratch",
-    "SpaceLimits",
-]
-
 
 class Scratch(StrEnum):
     """A pod's access to the run's scratch volumes (`/workspace`, `/tmp`, `/dev/shm` of the learner)."""

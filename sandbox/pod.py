@@ -10,7 +10,8 @@ from typing import Protocol
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.model.base import neutralise
-from sandbox.api import Ending, PodRecord, PodSpec
+from grader_service.model.evidence import Ending, PodRecord
+from sandbox.api import PodSpec
 from sandbox.endpoint import Endpoint, Silence
 from sandbox.frames import FrameError, Message
 

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from grader_service.held_out.plan import ShardPlan
 from grader_service.measure import blocks
@@ -18,18 +18,10 @@ from grader_service.run import trusted_pod
 from grader_service.run.session import Session
 
 
-@dataclass(frozen=True)
-class GraphTiming:
-    """What was measured of a graph, and the arms that did it."""
-
-    measurement: Measurement
-    baselines: Baselines
-
-
 def time_graph(
     session: Session, carried: Carried, files: Sequence[str], shard: ShardPlan, references: KeptReferences | None
-) -> GraphTiming:
-    """Warms the loaders up and takes blocks until the test decides.
+) -> tuple[Measurement, Baselines]:
+    """Warms the loaders up and takes blocks until the test decides; the record, and what it was held against.
 
     Args:
         files: the held-out images, as pods see them.
@@ -71,7 +63,7 @@ def time_graph(
     measurement = measurement.model_copy(update={"screened": tuple(before)})
     if usable is not None and measurement.decision is not None:
         _note(usable, session, key, carried, shard, measurement)
-    return GraphTiming(measurement, baselines)
+    return measurement, baselines
 
 
 def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Sequence[str]) -> blocks.Timed:

@@ -56,9 +56,9 @@ def measure(session: Session, references: KeptReferences | None = None) -> tuple
     if proof.problem is not None:
         return carried.facts, not_timed(session, proof.note).model_copy(update={"graph": proof})
     with pod_set.space.quiet():
-        timed = time_graph(session, carried, files, shard, references)
+        measurement, baselines = time_graph(session, carried, files, shard, references)
         job = Job(files, carried.plan, carried.batch_size, len(pod_set.cpus), pod_set.device)
-        measurement = _allowing_for_host(session, room, timed.measurement, job, timed.baselines.timed)
+        measurement = _allowing_for_host(session, room, measurement, job, baselines.timed)
     return carried.facts, measurement.model_copy(update={"graph": proof})
 
 

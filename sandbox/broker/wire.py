@@ -10,7 +10,8 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field, StringConstraints, TypeAdapter
 
 from grader_service.model.base import Frozen
-from sandbox.api import PodRole, SandboxFacts, Scratch
+from grader_service.model.evidence import PodRole
+from sandbox.api import SandboxFacts, Scratch
 
 MOST_BYTES = 128 << 10
 """Of a packet: less than what the kernel takes at once."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader_service.errors import SandboxUnavailable
-from sandbox.api import Pod, PodRole, PodSpec, SandboxFacts, SpaceLimits
+from grader_service.model.evidence import PodRole
+from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
 from sandbox.docker.options import GUEST_PATHS, STATE_LABEL, PodFolders
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
