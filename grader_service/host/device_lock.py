@@ -39,7 +39,6 @@ class Hold:
     """Cores that nobody else measures on, no more than its share; where too few of them are left, all. Those that
     nobody else may use at all come first, so that it measures on them."""
     neighbours: tuple[Neighbour, ...]
-    """Whom it shares cores with."""
 
 
 @dataclass(frozen=True)

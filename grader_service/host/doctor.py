@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import Any
 
 from grader_service import state_folder
 from grader_service.errors import GraderError, SandboxUnavailable
-from grader_service.host import known_vulnerabilities
 from grader_service.host.confinement import files_are_confined
 from grader_service.host.facts import Gpu, find_gpus, total_memory_mib, usable_cpus
 from grader_service.host.sandboxes import gpu_name, open_runner
@@ -27,6 +27,11 @@ _LEAST_CPUS = 2
 _LEAST_MEMORY_MIB = 8000
 _LEAST_DISK = 10 << 30
 _LEAST_SHM = 1 << 30
+# Versions below which escapes from containers are known, by the change logs of runc and of NVIDIA's container toolkit.
+_RUNC_MENDED = ((1, 3, 6), (1, 4, 3), (1, 5, 0))
+"""First release of each line that mends CVE-2025-31133, CVE-2025-52565, CVE-2025-52881 and CVE-2026-41579."""
+_TOOLKIT_MENDED = (1, 17, 8)
+"""Mends CVE-2024-0132, CVE-2025-23266 and CVE-2025-23267."""
 
 
 class Level(StrEnum):
@@ -167,13 +172,25 @@ def _engine(client: Any) -> list[Finding]:
 def _runc(versions: Any) -> list[Finding]:
     """The engine's runtime, and whether escapes from it are known."""
     parts = {part.get("Name"): str(part.get("Version")) for part in versions.get("Components") or ()}
-    version = known_vulnerabilities.version_in(parts.get("runc", ""))
+    version = _version_in(parts.get("runc", ""))
     if version is None:
         return []
-    if known_vulnerabilities.runc_is_vulnerable(version):
+    if _runc_is_vulnerable(version):
         advice = "has known escapes, unless your distribution mended them: update runc (docs/security.md)"
         return [_limited("runc", parts["runc"], advice)]
     return [_ok("runc", parts["runc"])]
+
+
+def _runc_is_vulnerable(version: tuple[int, int, int]) -> bool:
+    """Whether escapes from this release are known; distributions may have mended an older one."""
+    line = next((mended for mended in _RUNC_MENDED if mended[:2] == version[:2]), None)
+    return version < (line or _RUNC_MENDED[-1])
+
+
+def _version_in(text: str) -> tuple[int, int, int] | None:
+    """The first `major.minor.patch` of a text, as numbers; None where there is none."""
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def _oci_runtime(info: Any, runtime: str | None) -> list[Finding]:
@@ -191,11 +208,11 @@ def _toolkit() -> list[Finding]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.SubprocessError):
         return []
-    version = known_vulnerabilities.version_in(done.stdout)
+    version = _version_in(done.stdout)
     if version is None:
         return []
     topic, found = "NVIDIA container toolkit", ".".join(map(str, version))
-    if known_vulnerabilities.toolkit_is_vulnerable(version):
+    if version < _TOOLKIT_MENDED:
         return [_limited(topic, found, "has known escapes: update it (docs/security.md)")]
     return [_ok(topic, found)]
 

@@ -21,7 +21,6 @@ class Baselines:
     """What DALI is compared with."""
 
     fair: LoaderSettings
-    """Settings of the fair reference."""
     timed: list[arms.TimedArm] = field(default_factory=list)
     settings: dict[Arm, LoaderSettings] = field(default_factory=dict)
     notes: dict[Arm, list[str]] = field(default_factory=dict)

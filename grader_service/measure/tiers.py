@@ -212,10 +212,10 @@ def _probe(dali: ProofArm, refused: list[TierRefused]) -> tuple[Literal["B", "C"
                 return None, tally
             tally = outcome
         # What delivers a few new images and then old ones again is tier B's to judge: it did look.
-        if tally.fresh or (tally.delivered and tally.unknown == tally.delivered):
-            if not tally.fresh:
-                break
+        if tally.fresh:
             return tier, tally  # type: ignore[return-value]
+        if tally.delivered and tally.unknown == tally.delivered:
+            break
         text = (
             f"After the images had been exchanged the iterator delivered {tally.delivered} images in one window and "
             f"none of them was new: {tally.stale} from before, {tally.repeated} repeated, {tally.unknown} unknown."

@@ -36,10 +36,9 @@ from grader_service.run.dialogue import Stopped
 from grader_service.run.learner import Found
 from grader_service.run.pod_set import PodSet, end_all, space_limits
 from grader_service.run.probing import Prober
-from grader_service.run.progress import Progress
+from grader_service.run.progress import Progress, StageClock
 from grader_service.run.scrubbing import Scrubber
 from grader_service.run.session import Session
-from grader_service.run.stages import StageClock
 from sandbox.api import RunSpace, SandboxRunner
 
 _FEW_CPUS = 4

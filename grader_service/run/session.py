@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from grader_service.model.evidence import ImageSize, Scan
 from grader_service.run import learner
 from grader_service.run.pod_set import PodSet
-from grader_service.run.stages import StageClock
+from grader_service.run.progress import StageClock
 
 
 @dataclass(frozen=True)

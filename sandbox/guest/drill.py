@@ -17,8 +17,6 @@ from .channel import Link
 
 _IO_SETUP = 0 if os.uname().machine == "aarch64" else 206
 
-_Action = Any
-
 
 def run(link: Link) -> None:
     """Guest program: performs one action per request; imports ahead what a learner's pod would."""
@@ -240,6 +238,8 @@ def do_pipe_size(link: Link, request: dict[str, Any]) -> None:
 
 def do_facts(link: Link, request: dict[str, Any]) -> None:
     """What the pod's process is and may do."""
+    import resource
+
     status = dict(
         line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines() if ":" in line
     )
@@ -254,12 +254,6 @@ def do_facts(link: Link, request: dict[str, Any]) -> None:
         interfaces=interfaces,
         cpus=sorted(os.sched_getaffinity(0)),
         environment=sorted(os.environ),
-        core_limit=_core_limit(),
+        core_limit=resource.getrlimit(resource.RLIMIT_CORE)[0],
         path=[entry for entry in os.sys.path if "grader" in entry],  # type: ignore[attr-defined]
     )
-
-
-def _core_limit() -> int:
-    import resource
-
-    return resource.getrlimit(resource.RLIMIT_CORE)[0]

@@ -2,7 +2,6 @@
 
 import copy
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
 from grader_service.errors import SandboxUnavailable
@@ -11,7 +10,6 @@ from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
 from sandbox.docker.options import GUEST_PATHS, STATE_LABEL, PodFolders
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
-from sandbox.gpu_access import GpuAccess
 from sandbox.kubernetes import manifests
 from sandbox.kubernetes.cluster import Cluster, connect_cluster
 from sandbox.kubernetes.failure import container_state, container_status
@@ -25,18 +23,6 @@ from sandbox.run_space import LocalRunSpace
 _POD_LIMIT_S = 8 * 3600
 """The cluster ends a pod after this time, also where its runner is gone for good."""
 _LOOK_MIB = 64
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What every run of a runner shares."""
-
-    cluster: Cluster
-    site: manifests.Site
-    state_dir: Path
-    lab_data: Path | None
-    gpu: GpuAccess | None
-    cgroup_root: Path
 
 
 class KubernetesRunner:
@@ -66,73 +52,75 @@ class KubernetesRunner:
         cgroup_root: Path = CGROUP_ROOT,
     ) -> None:
         self._any_lab = any_lab
-        access = manifests.kubernetes_gpu(gpu, site.runtime_class) if gpu is not None else None
-        cluster = cluster or Cluster(connect_cluster(), site.namespace)
-        self._ground = Ground(cluster, site, state_dir.resolve(), lab_data, access, cgroup_root)
-        self._engine = f"kubernetes {cluster.version()}"
-        if not any(denies_all(policy) for policy in cluster.network_policies()):
+        self.gpu = manifests.kubernetes_gpu(gpu, site.runtime_class) if gpu is not None else None
+        self.cluster = cluster or Cluster(connect_cluster(), site.namespace)
+        self.site = site
+        self.state_dir = state_dir.resolve()
+        self.lab_data = lab_data
+        self.cgroup_root = cgroup_root
+        self._engine = f"kubernetes {self.cluster.version()}"
+        if not any(denies_all(policy) for policy in self.cluster.network_policies()):
             raise SandboxUnavailable(
                 f"expected a NetworkPolicy that denies every pod of namespace {site.namespace} all traffic, found "
                 "none; apply deploy/kubernetes, and use a network plugin that enforces policies"
             )
-        self._image = image
-        self.image_id = self._look_at(image)
+        self.image = image
+        self.image_id: str | None = None
+        self._look_at_image()
 
     @property
     def facts(self) -> SandboxFacts:
         """See `SandboxRunner.facts`."""
-        gpu = self._ground.gpu
         return SandboxFacts(
             name="kubernetes",
             isolated=True,
-            image=self._image,
+            image=self.image,
             image_digest=self.image_id,
             engine=self._engine,
-            gpu_access=gpu.name if gpu else None,
-            oci_runtime=(gpu.runtime if gpu else None) or self._ground.site.runtime_class,
+            gpu_access=self.gpu.name if self.gpu else None,
+            oci_runtime=(self.gpu.runtime if self.gpu else None) or self.site.runtime_class,
         )
 
     def of_image(self, image: str) -> "KubernetesRunner":
         """See `SandboxRunner.of_image`."""
-        if self._any_lab or image == self._image:
+        if self._any_lab or image == self.image:
             return self
         other = copy.copy(self)
-        other.image_id = self._look_at(image)
-        other._image = image  # noqa: SLF001 - a copy of this object
+        other.image, other.image_id = image, None
+        other._look_at_image()  # noqa: SLF001 - a copy of this object
         return other
 
     def look(self) -> None:
         """See `SandboxRunner.look`; only a pod can show that the node has the image, so that is not asked again."""
-        self._ground.cluster.version()
+        self.cluster.version()
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "KubernetesRunSpace":
         """See `SandboxRunner.open_run`."""
-        return KubernetesRunSpace(self._ground, self._image, self.image_id, run_id, limits)
+        return KubernetesRunSpace(self, run_id, limits)
 
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`. Touches only runs of this node's state folder whose owner is gone."""
         removed = 0
-        ground = self._ground
-        mine = f"{STATE_LABEL}={manifests.state_label(ground.site.node, ground.state_dir)}"
-        for name, run_id in _left(ground.cluster, mine).items():
-            if not is_live(ground.state_dir, run_id):
-                remove_job(ground.cluster, name)
+        mine = f"{STATE_LABEL}={manifests.state_label(self.site.node, self.state_dir)}"
+        for name, run_id in _left(self.cluster, mine).items():
+            if not is_live(self.state_dir, run_id):
+                remove_job(self.cluster, name)
                 removed += 1
-        for folder in dead_runs(ground.state_dir):
+        for folder in dead_runs(self.state_dir):
             unmount_below(folder)
             removed += remove_tree(folder)
         return removed
 
-    def _look_at(self, image: str) -> str:
-        """Digest of the image as the node has it: a pod of it is run, so that a missing one is told at the start."""
+    def _look_at_image(self) -> None:
+        """Learns its digest as the node has it: a pod of it is run, so that a missing one is told at the start."""
         run_id = f"look-{secrets.token_hex(8)}"
-        with KubernetesRunSpace(self._ground, image, None, run_id, SpaceLimits(1, 100, 1)) as space:
+        with KubernetesRunSpace(self, run_id, SpaceLimits(1, 100, 1)) as space:
             spec = PodSpec(PodRole.SCANNER, "none", _LOOK_MIB, pids=16, cpus=())
             manifest = space.manifest(spec, space.folders_of("look"), 0)
             manifest["spec"]["template"]["spec"]["containers"][0]["command"] = ["/bin/true"]
-            self._ground.cluster.create_job(manifest)
-            pod = wait_for_start(self._ground.cluster, manifest["metadata"]["name"])
-            return str(container_status(pod).get("imageID") or "unknown")
+            self.cluster.create_job(manifest)
+            pod = wait_for_start(self.cluster, manifest["metadata"]["name"])
+            self.image_id = str(container_status(pod).get("imageID") or "unknown")
 
 
 class KubernetesRunSpace(LocalRunSpace):
@@ -140,17 +128,15 @@ class KubernetesRunSpace(LocalRunSpace):
 
     paths = GUEST_PATHS
 
-    def __init__(self, ground: Ground, image: str, image_id: str | None, run_id: str, limits: SpaceLimits) -> None:
-        super().__init__(ground.state_dir, run_id)
-        self._ground = ground
-        self._image = image
-        self._image_id = image_id
+    def __init__(self, runner: KubernetesRunner, run_id: str, limits: SpaceLimits) -> None:
+        super().__init__(runner.state_dir, run_id)
+        self._runner = runner
         self._limits = limits
         scratch = self._folder.root / "scratch"
         self._scratch = manifests.ScratchFolders(
             scratch / "workspace", scratch / "tmp", scratch / "shm", max(limits.workspace_mib, limits.shm_mib)
         )
-        self._labels = manifests.run_labels(run_id, ground.site.node, ground.state_dir)
+        self._labels = manifests.run_labels(run_id, runner.site.node, runner.state_dir)
 
     def _make(self) -> None:
         sizes = {
@@ -172,14 +158,14 @@ class KubernetesRunSpace(LocalRunSpace):
             endpoint = Endpoint(folders.socket, FrameLimits())
         except OSError as error:
             raise SandboxUnavailable(f"the {spec.role.value} pod's socket could not be made: {error}") from error
-        cluster = self._ground.cluster
+        cluster = self._runner.cluster
         manifest = self.manifest(spec, folders, number)
         name = manifest["metadata"]["name"]
         try:
             cluster.create_job(manifest)
             found = wait_for_start(cluster, name)
             self._check(found)
-            cgroup = PodCgroup(container_id(found), self._ground.cgroup_root)
+            cgroup = PodCgroup(container_id(found), self._runner.cgroup_root)
             cgroup.limit(spec.pids, spec.cpus)
         except BaseException:
             endpoint.close()
@@ -195,21 +181,21 @@ class KubernetesRunSpace(LocalRunSpace):
             socket=self._folder.link(link),
             submission=self.submission_dir,
             shards=self.shards_dir,
-            lab_data=self._ground.lab_data,
+            lab_data=self._runner.lab_data,
         )
 
     def manifest(self, spec: PodSpec, folders: PodFolders, number: int) -> manifests.Document:
         """The Job of one pod of this run."""
         return manifests.job_manifest(
             spec,
-            site=self._ground.site,
+            site=self._runner.site,
             name=manifests.job_name(self._run_id, number, spec.role.value),
             labels=self._labels,
             annotations={manifests.RUN_ANNOTATION: self._run_id},
-            image=self._image,
+            image=self._runner.image,
             folders=folders,
             scratch=self._scratch,
-            gpu=self._ground.gpu if spec.gpu else None,
+            gpu=self._runner.gpu if spec.gpu else None,
             deadline_s=_POD_LIMIT_S,
         )
 
@@ -219,18 +205,18 @@ class KubernetesRunSpace(LocalRunSpace):
             ended = container_state(pod, "terminated")
             raise SandboxUnavailable(f"pod {pod['metadata']['name']} ended before it could be used: {ended}")
         found = container_status(pod).get("imageID")
-        if self._image_id is not None and found != self._image_id:
+        if found != self._runner.image_id:
             raise SandboxUnavailable(
-                f"expected image {self._image} to be {self._image_id}, the node started {found}; its tag was moved: "
-                "restart the worker, or name the image by its digest"
+                f"expected image {self._runner.image} to be {self._runner.image_id}, the node started {found}; its tag "
+                "was moved: restart the worker, or name the image by its digest"
             )
 
     def _remove(self) -> SandboxUnavailable | None:
         left: SandboxUnavailable | None = None
         try:
             mine = ",".join(f"{key}={value}" for key, value in self._labels.items())
-            for name in _left(self._ground.cluster, mine):
-                remove_job(self._ground.cluster, name)
+            for name in _left(self._runner.cluster, mine):
+                remove_job(self._runner.cluster, name)
         except SandboxUnavailable as error:
             left = error
         unmount_below(self._folder.root)

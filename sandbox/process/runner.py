@@ -120,10 +120,11 @@ class ProcessRunSpace(LocalRunSpace):
             endpoint = Endpoint(socket_dir, FrameLimits())
         except OSError as error:
             raise SandboxUnavailable(f"the {spec.role.value} pod's folders could not be made: {error}") from error
+        home = self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp
         environment = {
             **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             **self._visible,
-            "HOME": self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp,
+            "HOME": home,
             "TMPDIR": tmp,
             "LANG": "C.UTF-8",
             "MPLBACKEND": "Agg",
@@ -133,9 +134,8 @@ class ProcessRunSpace(LocalRunSpace):
             **spec.environment,
         }
         command = guest_command(spec.program, self._python, str(self._folder.code))
-        cwd = self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp
         try:
-            process = self.launch(command, spec.memory_mib, spec.cpus, cwd, environment)
+            process = self.launch(command, spec.memory_mib, spec.cpus, home, environment)
         except OSError as error:
             endpoint.close()
             raise SandboxUnavailable(f"the {spec.role.value} pod could not be started: {error}") from error

@@ -31,7 +31,6 @@ class Utilisation:
     """The same of the JPEG engine; None where the GPU has none."""
     memory_used_mib: int
     processes: tuple[int, ...]
-    """As in `GpuSnapshot`."""
     throttled: str | None
     """Why clocks are held down beyond what idling does; None when they are not."""
     period_s: float

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from grader_service.errors import InfrastructureError
 from grader_service.host.gpu.monitor import GpuGone, GpuMonitor, GpuSnapshot
@@ -50,7 +50,9 @@ class Steward:
         deadline = time.monotonic() + self.patience_s
         self._refuse_hardware_faults(self.monitor.drain_xids())
         while True:
-            reason = self._unclean()
+            snapshot = self._snapshot()
+            self._before = snapshot.memory_used_mib
+            reason = self._blemish(snapshot)
             if reason is None:
                 return
             if time.monotonic() >= deadline:
@@ -72,21 +74,15 @@ class Steward:
         """
         xids = self.monitor.drain_xids()
         self._refuse_hardware_faults(xids)
-        try:
-            snapshot = self.monitor.snapshot()
-        except GpuGone as error:
-            self._retire(str(error))
-        if snapshot.recovery_action is not None:
-            self._retire(f"the driver asks for {snapshot.recovery_action}")
+        if (action := self._snapshot().recovery_action) is not None:
+            self._retire(f"the driver asks for {action}")
         return Health(self._before, xids, tuple(explain(xid) for xid in xids))
 
-    def _unclean(self) -> str | None:
+    def _snapshot(self) -> GpuSnapshot:
         try:
-            snapshot = self.monitor.snapshot()
+            return self.monitor.snapshot()
         except GpuGone as error:
             self._retire(str(error))  # waiting brings no GPU back
-        self._before = snapshot.memory_used_mib
-        return self._blemish(snapshot)
 
     def _blemish(self, snapshot: GpuSnapshot) -> str | None:
         if snapshot.recovery_action is not None:
@@ -102,6 +98,6 @@ class Steward:
         if faults:
             self._retire("; ".join(faults))
 
-    def _retire(self, reason: str) -> None:
+    def _retire(self, reason: str) -> NoReturn:
         self.quarantine(reason)
         raise GpuUnfit(f"{self.monitor.uuid} was taken out of service: {reason}")

@@ -18,7 +18,6 @@ class LearnerContext(Context):
         super().__init__(**given)
         self._module = module
         self.names: Mapping[str, Any] = MappingProxyType(module.__dict__)
-        """The namespace."""
         self.loaders = tuple(loaders)
         """(name, `torch.utils.data.DataLoader`), the likeliest baseline first."""
         said = observe.namespace_facts(module)["dataset_dir"]

@@ -4,7 +4,7 @@ The API server is a fake, its pods are real containers.
 """
 
 import contextlib
-import dataclasses
+import copy
 import os
 import threading
 import time
@@ -200,7 +200,7 @@ class TestBadDays:
     @pytest.mark.parametrize("call", ["POST .*/jobs", "GET .*/pods"])
     def test_a_call_fails_at_the_start(self, runner, cluster, state_dir, engine, call, action):
         """Nothing is left when the server has recovered and the run is over."""
-        runner._ground.cluster._patience_s = 2.0  # it says no again and again: as good as thirty
+        runner.cluster._patience_s = 2.0  # it says no again and again: as good as thirty
         with pytest.raises(SandboxUnavailable), runner.open_run(RUN, LIMITS) as space:
             cluster.server.fail(call, action)
             try:
@@ -290,7 +290,7 @@ class TestBadDays:
 
     def test_a_deadline_holds_without_a_server(self, runner, cluster):
         """The pod's processes are killed while the runner still asks a server that does not answer."""
-        runner._ground.cluster._patience_s = 60.0
+        runner.cluster._patience_s = 60.0
         with runner.open_run(RUN, LIMITS) as space:
             pod = space.start(drill())
             ask(pod, kind="daemon", path="/workspace/beat")
@@ -335,9 +335,9 @@ class TestSweep:
 
 def _job_of(runner, site):
     """A Job as a runner of this site makes it."""
-    ground = dataclasses.replace(runner._ground, site=site)
-    space = KubernetesRunSpace(ground, runner.facts.image, runner.image_id, "elsewhere", LIMITS)
-    with space:
+    elsewhere = copy.copy(runner)
+    elsewhere.site = site
+    with KubernetesRunSpace(elsewhere, "elsewhere", LIMITS) as space:
         return space.manifest(drill(), space.folders_of("x"), 0)
 
 
