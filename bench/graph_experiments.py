@@ -20,9 +20,9 @@ from nvidia.dali import fn, pipeline_def, types
 from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.held_out.shards import PendingShard
 from sandbox.guest.graph import edit, model
+from sandbox.guest.trusted.batches import build
 from sandbox.guest.trusted.children import WithoutGpu
 from sandbox.guest.trusted.experiments import examine
-from sandbox.guest.trusted.pipelines import build
 
 BATCH = 64
 _IMAGES = 256

@@ -10,7 +10,7 @@ from grader_service.measure.baselines import Baselines, add_references, assemble
 from grader_service.measure.clean_room import Carried
 from grader_service.measure.comparison import fair_settings
 from grader_service.measure.interference import interference_monitor
-from grader_service.measure.kept_references import JobKey, KeptReferences
+from grader_service.measure.kept_references import JobKey, KeptReferences, comparable
 from grader_service.measure.reference_run import ReferenceTask
 from grader_service.model.lab import GLARING_BLOCKS
 from grader_service.model.measurement import REFERENCES, Arm, Block, KeptReference, Measurement
@@ -36,7 +36,7 @@ def time_graph(
     pod_set.clean_room.pause()  # from here on its arm wakes it for its windows alone
     clock.start("warm_up", "warming up the loaders")
     fair = fair_settings(plan, len(pod_set.cpus), carried.batch_size)
-    key = JobKey.of(pod_set.image_digest, carried.plan, fair, pod_set.cpus, plan.block_s)
+    key = JobKey(pod_set.image_digest, comparable(carried.plan), fair, pod_set.cpus, plan.block_s)
     usable = references if _keeps(session) else None
     kept = usable.rate(key, shard.mean_pixels) if usable is not None else None
     baselines = own_loader(

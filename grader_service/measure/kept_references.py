@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -48,25 +48,19 @@ class JobKey:
 
     image_digest: str | None
     plan: str
+    """As `comparable` writes it."""
     settings: LoaderSettings
     cpus: tuple[int, ...]
     block_s: float
 
-    @classmethod
-    def of(
-        cls,
-        image_digest: str | None,
-        plan: Mapping[str, object],
-        settings: LoaderSettings,
-        cpus: Sequence[int],
-        block_s: float,
-    ) -> "JobKey":
-        """The key of a job; its plan in a form that is equal for equal plans.
 
-        How much of its work a graph does is counted on a few images, so it counts here in quarters.
-        """
-        job = {**plan, **{work: round(4 * float(str(plan.get(work, 0)))) / 4 for work in WORK}}
-        return cls(image_digest, json.dumps(job, sort_keys=True), settings, tuple(cpus), block_s)
+def comparable(plan: Mapping[str, object]) -> str:
+    """The plan of a job in a form that is equal for equal plans.
+
+    How much of its work a graph does is counted on a few images, so it counts here in quarters.
+    """
+    job = {**plan, **{work: round(4 * float(str(plan.get(work, 0)))) / 4 for work in WORK}}
+    return json.dumps(job, sort_keys=True)
 
 
 @dataclass

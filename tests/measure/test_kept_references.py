@@ -9,7 +9,7 @@ from checks.registry import Registry
 from grader_service.errors import SandboxUnavailable
 from grader_service.labs.catalogue import load_lab
 from grader_service.measure import graph_timing
-from grader_service.measure.kept_references import LEAST_LEARNERS, JobKey, KeptReferences
+from grader_service.measure.kept_references import LEAST_LEARNERS, JobKey, KeptReferences, comparable
 from grader_service.measure.reference_run import ReferenceTask, TimedReference
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Window
@@ -40,7 +40,7 @@ class Bench:
         return windows and TimedReference(windows, self.timed_pixels)
 
     def key(self, size=224, digest="sha256:1", cpus=(0, 1)):
-        return JobKey.of(digest, {"size": size, "crop": "random"}, FAIR, cpus, 1.0)
+        return JobKey(digest, comparable({"size": size, "crop": "random"}), FAIR, cpus, 1.0)
 
     def run(self, learners=("ada", "grace"), pixels=PIXELS, rate=None, **which):
         for learner in learners:

@@ -73,7 +73,7 @@ def log():
 def keeping(bench, log, gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
     """A worker's turns; where it is due, runs before have shown a job."""
     references = KeptReferences(log.timed, fresh_s, quiet=log.quiet)
-    key = JobKey.of(None, {}, SETTINGS, (0,), 1.0)
+    key = JobKey(None, "{}", SETTINGS, (0,), 1.0)
     task = ReferenceTask(load_lab("dali-pipelines", bench.registry), None, (0,), {}, SETTINGS, (), 128)
     for number in range(LEAST_LEARNERS if due else 0):
         references.saw(key, task, f"learner-{number}", 1000.0)

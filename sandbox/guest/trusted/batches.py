@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..channel import Link
+from ..graph import model
 
 
 class Batches:
@@ -43,3 +44,21 @@ class Batches:
         self.draw(request["batches"])
         seconds = time.monotonic() - started
         link.send("window_done", images=self._size * request["batches"], seconds=seconds)
+
+
+def build(graph: model.Graph) -> Any:
+    """The running pipeline, with the executor that the graph names.
+
+    Left to itself `deserialize` takes the synchronous one, which prefetches nothing and refuses separate queues.
+    """
+    from nvidia.dali import Pipeline
+
+    flags = graph.executor or 0
+    cpu, gpu = graph.prefetch
+    return Pipeline.deserialize(
+        model.write(graph),
+        exec_pipelined=bool(flags & model.PIPELINED),
+        exec_async=bool(flags & model.ASYNC),
+        exec_dynamic=bool(flags & model.DYNAMIC),
+        prefetch_queue_depth={"cpu": cpu, "gpu": gpu} if flags & model.SEPARATED else max(cpu, gpu),
+    )

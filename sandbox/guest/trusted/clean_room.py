@@ -15,10 +15,9 @@ from ..graph import edit, model
 from ..graph.model import GraphRefused
 from ..graph.wire import WireError
 from . import own_graph
-from .batches import Batches
+from .batches import Batches, build
 from .children import WithoutGpu
 from .examination import Examination
-from .pipelines import build
 from .runs import reseed
 from .twins import decode_one
 

@@ -9,8 +9,7 @@ from ..graph import edit, model
 from ..graph.model import Graph, GraphRefused
 from ..graph.wire import WireError
 from ..probes.running import GraphProblem, NoGraph
-from .batches import Batches
-from .pipelines import build
+from .batches import Batches, build
 
 _FLAGS = ("pad_last_batch", "stick_to_shard", "random_shuffle", "shuffle_after_epoch")
 _NUMBERS = ("shard_id", "num_shards", "initial_fill", "seed")

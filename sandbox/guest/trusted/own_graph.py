@@ -75,7 +75,7 @@ def build(files: list[str], plan: dict[str, Any], batch_size: int, threads: int,
 
 
 def _sized(images: Any, plan: dict[str, Any], place: str) -> Any:
-    """The windows and sizes of `geometry.transforms_of`."""
+    """The windows and sizes of `reference.transforms_of`."""
     from nvidia.dali import fn, types
 
     size = list(plan["size"])

@@ -10,7 +10,6 @@ from typing import Any
 
 from .. import delivery
 from ..channel import Link
-from . import geometry
 from .children import end_with_parent
 
 _FOREVER = 1 << 40
@@ -138,7 +137,7 @@ def transform(plan: dict[str, Any]) -> Any:
     """The torchvision transform for a `reference_plan`; of each kind of work it does the least that is called so."""
     from torchvision import transforms
 
-    steps = geometry.transforms_of(plan)
+    steps = transforms_of(plan)
     work = {
         "turn": transforms.RandomRotation(15),
         "colour": transforms.ColorJitter(0.2),
@@ -158,6 +157,42 @@ def transform(plan: dict[str, Any]) -> Any:
     else:
         steps.append(transforms.PILToTensor())
     return transforms.Compose(steps)
+
+
+def transforms_of(plan: dict[str, Any]) -> list[Any]:
+    """Windows and sizes over Pillow images that end with `plan["size"]` (height, width); for steps see `graph.view`."""
+    from torchvision import transforms
+
+    mode = transforms.InterpolationMode(plan["interpolation"])
+    size = list(plan["size"])
+    made: list[Any] = []
+    exact = False
+    for step in plan["steps"]:
+        exact = False
+        if step["op"] == "random_resized_crop":
+            made.append(transforms.RandomResizedCrop(size, tuple(step["area"]), tuple(step["ratio"]), mode))
+            exact = True
+        elif step["op"] == "resize":
+            made.append(transforms.Resize(step["size"], mode))
+        elif step["op"] == "crop":
+            exact = step["size"] == size
+            made.append(transforms.CenterCrop(size) if exact else Window(step["size"]))
+    if not exact:
+        made.append(transforms.Resize(size, mode))
+    return made
+
+
+class Window:
+    """Cuts (height, width) pixels out of the middle; more than there is means all of it, so nothing is padded."""
+
+    def __init__(self, size: list[int]) -> None:
+        self._size = size
+
+    def __call__(self, image: Any) -> Any:
+        """The middle of a Pillow image."""
+        height, width = min(self._size[0], image.size[1]), min(self._size[1], image.size[0])
+        left, top = (image.size[0] - width) // 2, (image.size[1] - height) // 2
+        return image.crop((left, top, left + width, top + height))
 
 
 def _draw(arm: Iterator[Any], count: int, device: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..graph import flow, model
 from ..graph.model import Graph
-from .pipelines import build
+from .batches import build
 
 _VALUES = 1 << 19
 """Values of a batch that are kept, for comparing images otherwise than to the bit."""

@@ -246,7 +246,7 @@ def test_the_transforms_show_the_part_that_the_graph_shows(lab_child):
     """A quarter in the middle of an image is all that a slice, a crop or a resize with a crop shows."""
 
     def colours():
-        from sandbox.guest.trusted import geometry
+        from sandbox.guest.trusted import reference
 
         image = Image.new("RGB", (200, 100), "black")
         image.paste("white", (50, 25, 150, 75))
@@ -260,7 +260,7 @@ def test_the_transforms_show_the_part_that_the_graph_shows(lab_child):
         for name, wanted in steps.items():
             plan = {"steps": wanted, "size": [10, 20], "interpolation": "nearest"}
             shown = image
-            for transform in geometry.transforms_of(plan):
+            for transform in reference.transforms_of(plan):
                 shown = transform(shown)
             found[name] = sum(pixel[0] for pixel in shown.getdata()) / 255 / 200
         return found
