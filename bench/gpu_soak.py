@@ -42,8 +42,8 @@ from grader_service.measure.reference_run import time_reference
 from grader_service.model.verdict import Verdict
 from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.runner import RunEnd
 from grader_service.settings import Settings
 from grader_service.signer.signatures import Signer
 from grader_service.store import devices
@@ -192,17 +192,17 @@ def soak(settings: Settings, minutes: float, seed: int, save: Path | None) -> in
     return int(bool(left or quarantined or not all(one["right"] for one in found)))
 
 
-def until_judged(runner: ReferenceKeeping, judge: JudgeDeps) -> tuple[Verdict | None, list[RunEnd]]:
+def until_judged(runner: ReferenceKeeping, judge: JudgeDeps) -> tuple[Verdict | None, list[StageEnd]]:
     """The verdict, and how each of its runs ended; None when there is none in time."""
-    ends: list[RunEnd] = []
+    ends: list[StageEnd] = []
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         end = runner.run_next(lambda _: None)
-        if end is RunEnd.NOTHING:
+        if end is StageEnd.NOTHING:
             time.sleep(0.2)
             continue
         ends.append(end)
-        if end is RunEnd.STORED:
+        if end is StageEnd.STORED:
             return judge_next(judge), ends
     return None, ends
 

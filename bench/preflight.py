@@ -25,7 +25,7 @@ from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.preflight import Preflight
 from grader_service.run.progress import Silent
-from grader_service.service.pipeline import preflight
+from grader_service.service.local import preflight
 from grader_service.settings import Settings
 from sandbox.warm.pool import WarmPool
 from sandbox.warm.runner import WarmRunner

@@ -34,8 +34,9 @@ from grader_service.model.verdict import Provenance
 from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.runner import RunEnd, RunnerDeps, removal, run_next
+from grader_service.service.runner import RunnerDeps, removal, run_next
 from grader_service.settings import Settings
 from grader_service.signer.signatures import Signer
 from grader_service.store import devices
@@ -143,7 +144,7 @@ def grade(intake: IntakeDeps, runner: RunnerDeps, judge: JudgeDeps, name: str, p
     assert receive_all(intake, [(message, None)], "live")[0].kind == "accepted"
     since = time.monotonic()
     with removal() as afterwards:
-        assert run_next(runner, afterwards) is RunEnd.STORED
+        assert run_next(runner, afterwards) is StageEnd.STORED
         verdict = judge_next(judge)
         wall_s = time.monotonic() - since
     assert verdict is not None

@@ -38,7 +38,8 @@ from grader_service.model.verdict import Verdict
 from grader_service.run.progress import Progress, Silent
 from grader_service.service.intake import IntakeDeps, receive_all
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.service.runner import RunEnd, run_next
+from grader_service.service.pipeline import StageEnd
+from grader_service.service.runner import run_next
 from grader_service.settings import Settings
 from grader_service.signer.signatures import Signer
 from grader_service.store.claims import Claim
@@ -287,7 +288,7 @@ def work(folder: str, seat: Seat, pipe: Connection, owing: "Synchronized[int]") 
         done = 0
         while owing.value > 0:
             end = run_next(deps)
-            if end is RunEnd.STORED:
+            if end is StageEnd.STORED:
                 done += 1
                 pipe.send(Ended(seat.name, latest, time.monotonic()))
                 if done == wanted:

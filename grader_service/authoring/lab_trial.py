@@ -10,7 +10,7 @@ from grader_service.ingest.artifact import KINDS
 from grader_service.model.base import Frozen
 from grader_service.model.lab import LabSpec
 from grader_service.model.verdict import Outcome, Status, Verdict
-from grader_service.service.pipeline import Graded
+from grader_service.service.local import Graded
 
 _TOOLS = ("__pycache__", "__MACOSX", "venv", "node_modules")
 """Folders in which no submission lies; nor does one in a folder or a file whose name begins with a dot."""

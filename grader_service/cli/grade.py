@@ -95,8 +95,8 @@ def grade(  # noqa: PLR0917 - one parameter per option
     5 rejected. The verdict is printed in any case.
     """
     from grader_service.authoring.trying import OneCheck
-    from grader_service.service.pipeline import GradeDeps
-    from grader_service.service.pipeline import grade as grade_submission
+    from grader_service.service.local import GradeDeps
+    from grader_service.service.local import grade as grade_submission
     from grader_service.signer.chosen import signer_of
 
     delivery = Delivery(json_file, evidence, report, audience)

@@ -20,7 +20,7 @@ from grader_service.settings import Settings
 
 if TYPE_CHECKING:
     from grader_service.authoring.lab_trial import Row
-    from grader_service.service.pipeline import Graded
+    from grader_service.service.local import Graded
 
 _MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗"}
 
@@ -56,8 +56,8 @@ def try_lab(
     """
     from grader_service.authoring.lab_trial import submissions_in, tried
     from grader_service.judging.process import JudgeProcess
-    from grader_service.service.pipeline import GradeDeps
-    from grader_service.service.pipeline import grade as grade_submission
+    from grader_service.service.local import GradeDeps
+    from grader_service.service.local import grade as grade_submission
     from grader_service.signer.chosen import signer_of
 
     registry, settings = Registry(), Settings()

@@ -31,7 +31,7 @@ def preflight(
 
     Exit codes: 0 nothing is missing, 1 something is, 2 usage, 3 our fault, 4 only a GPU could tell, 5 rejected.
     """
-    from grader_service.service.pipeline import preflight as look
+    from grader_service.service.local import preflight as look
 
     check_targets({"--json": json_file}, path)
     settings, registry = Settings(), Registry()

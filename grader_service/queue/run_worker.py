@@ -32,11 +32,11 @@ from grader_service.queue.tasks import register_run
 from grader_service.queue.wake_ups import lying
 from grader_service.service import pulse
 from grader_service.service.gate import DeviceGate
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.progress_events import events_of
 from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, device_probe
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe
-from grader_service.service.runner import RunEnd
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.state_folder import require_own
@@ -151,7 +151,7 @@ class Child:
         self._keeping: ReferenceKeeping
         self._without_labs: tuple[str, ...] = ()
 
-    def __call__(self, woken_for: str) -> RunEnd:
+    def __call__(self, woken_for: str) -> StageEnd:
         """Executes the run that should come next, which may be another one than the wake-up names, or none."""
         return self._opened().run_next(lambda end: self._ended(end, woken_for))
 
@@ -185,11 +185,13 @@ class Child:
                 self._pid = os.getpid()
             return self._keeping
 
-    def _ended(self, end: RunEnd, woken_for: str) -> None:
-        left = end is RunEnd.NOTHING and (self._without_labs or leases.failed_here(self._store, woken_for, self._owner))
-        if left or end in (RunEnd.CLOSED, RunEnd.GIVEN_BACK):
+    def _ended(self, end: StageEnd, woken_for: str) -> None:
+        left = end is StageEnd.NOTHING and (
+            self._without_labs or leases.failed_here(self._store, woken_for, self._owner)
+        )
+        if left or end in (StageEnd.CLOSED, StageEnd.GIVEN_BACK):
             not_announced(self._store, [woken_for])  # for a worker that may take it
-        if end in (RunEnd.STORED, RunEnd.FAILED):
+        if end in (StageEnd.STORED, StageEnd.FAILED):
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
             announce_waiting(self._store, self._app, limit=2)
 

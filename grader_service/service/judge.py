@@ -1,12 +1,12 @@
 """The second half of a grading: takes stored evidence, judges it, and puts a signed verdict in force."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 
 from checks.registry import Registry
-from grader_service.errors import GraderError, InfrastructureError, JudgeFailed, StoreUnavailable
+from grader_service.errors import InfrastructureError, StoreUnavailable
 from grader_service.judging.process import JudgeProcess
 from grader_service.labs.discovery import LabText
 from grader_service.model.evidence import RunPlan
@@ -17,12 +17,11 @@ from grader_service.model.verdict import Mode, Verdict
 from grader_service.retry_policy import JUDGING, RetryPolicy
 from grader_service.service.kept_labs import kept_lab
 from grader_service.service.lab_texts import kept_text
-from grader_service.service.lease_heartbeat import LeaseHeartbeat
-from grader_service.service.patience import patiently
+from grader_service.service.pipeline import NotNow, advance
 from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import cancelled, preflight_on, verdict_on
 from grader_service.signer.signatures import Signer, SignerAway
-from grader_service.store import leases, results, review_cases
+from grader_service.store import results, review_cases
 from grader_service.store.claims import Claim
 from grader_service.store.engine import Store
 from grader_service.store.submissions import load_submission
@@ -60,32 +59,39 @@ def judge_next(deps: JudgeDeps) -> Verdict | None:
     except SignerAway as error:
         log.warning("signer_away", error=str(error))
         return None
-    claim = leases.claim(deps.store, "judge", deps.owner, deps.lease_s)
-    if claim is None:
-        return None
-    with (
-        structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        LeaseHeartbeat(partial(leases.renew, deps.store, claim, deps.lease_s), deps.lease_s, run_id=claim.run_id),
-    ):
+    made: list[Verdict] = []
+    advance("judge", deps, lambda claim: _Judging(deps, claim, made.append))
+    return made[0] if made else None
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """The judging of one run, as `pipeline.Work`."""
+
+    deps: JudgeDeps
+    claim: Claim
+    tell: Callable[[Verdict], object]
+    """Hears the verdict once it is stored."""
+
+    def abort(self) -> None:
+        """It is done in a moment, and refused by its fence."""
+
+    def do(self) -> Callable[[], bool]:
+        """See `pipeline.Work.do`."""
+        deps = self.deps
         try:
-            reviews = review_cases.decided(deps.store, claim.submission_id)
-            verdict = deps.signer.sign(_verdict(deps, claim, reviews))
+            reviews = review_cases.decided(deps.store, self.claim.submission_id)
+            verdict = deps.signer.sign(_verdict(deps, self.claim, reviews))
         except (SignerAway, StoreUnavailable) as error:
-            log.warning("judging_given_back", error=str(error)[:500])
-            why = f"it could not be judged yet: {error}"
-            patiently(lambda: leases.give_back(deps.store, claim, why))
-            return None
-        except GraderError as error:
-            said = f"{type(error).__name__}: {error}"
-            state = leases.fail(deps.store, claim, said, deps.retry, retryable=error.retry)
-            trace = error.traceback if isinstance(error, JudgeFailed) else ""
-            log.exception("judging_failed", state=state, traceback_of_check=trace)
-            return None
-        if not patiently(lambda: results.store_verdict(deps.store, claim, verdict, reviews)):
-            log.warning("verdict_fenced_off", fence=claim.fence)
-            return None
+            raise NotNow(f"it could not be judged yet: {error}") from error
+        return lambda: self._store(verdict, reviews)
+
+    def _store(self, verdict: Verdict, reviews: Reviews) -> bool:
+        if not results.store_verdict(self.deps.store, self.claim, verdict, reviews):
+            return False
         log.info("verdict", status=verdict.status.value, code=verdict.code, score=verdict.score)
-        return verdict
+        self.tell(verdict)
+        return True
 
 
 def _verdict(deps: JudgeDeps, claim: Claim, reviews: Reviews) -> Verdict:

@@ -1,156 +1,162 @@
-"""The way of a submission: accept, run, judge, answer.
+"""The way of a submission: accept, claim, run, judge, answer.
 
-`grader grade` goes it in one process, below. The service goes it in three, and what there is so far waits in the store:
+The service goes it in several processes, and what there is so far waits in the store:
 
-=========  =========================================================  ================================
-step       done by                                                    leaves in the store
-=========  =========================================================  ================================
-accept     `intake.receive_all`, in `grader worker judge`             submission, run, its plan, the lab
-claim      `store.leases.claim`, in the worker that takes the run on  a lease with a fence
-run        `runner.run_next`, in `grader worker run`                  evidence, or a rejection
-judge      `judge.judge_next`, in `grader worker judge`               a signed verdict, in force
-answer     `queue.outbox_relay`, in `grader worker judge`             the time at which it was delivered
-=========  =========================================================  ================================
+======  ================================================  ==========================================  ==============
+stage   done by                                           leaves in the store                         state of a run
+======  ================================================  ==========================================  ==============
+accept  `intake.receive_all`, in `grader worker judge`    submission, run, its plan, the lab          run_queued
+claim   `advance`, in the worker that does the next two   a lease with a fence                        running
+run     `runner.run_next`, in `grader worker run`         evidence, or a rejection                    judge_queued
+claim   `advance` again                                   a lease with a fence                        judging
+judge   `judge.judge_next`, in `grader worker judge`      a signed verdict, and its answers: outbox   done
+answer  `queue.outbox_relay`, in `grader worker judge`    when each was delivered                     done
+======  ================================================  ==========================================  ==============
+
+Whoever leaves something in the store sends a wake-up for what comes next (`queue.wake_ups`); the sweeper of any worker
+sends one again that was lost. `local.grade`, which is `grader grade`, goes from run to judge in one process, by the
+same functions as the workers: `run.execution.execute` and `verdict_making.verdict_on`.
 """
 
 import contextlib
-import uuid
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from functools import partial
+from typing import Protocol
 
-from checks.probe_files import ProbeFiles
-from checks.registry import Registry
-from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.host.facts import Gpu
-from grader_service.ingest.artifact import Artifact
-from grader_service.judging import verdicts
-from grader_service.judging.preflighting import preflight_of
-from grader_service.judging.process import JudgeProcess
-from grader_service.measure.measuring import measure, try_graph
-from grader_service.model.base import Device
-from grader_service.model.evidence import Evidence, Rejection
-from grader_service.model.lab import LabSpec
-from grader_service.model.preflight import Preflight
-from grader_service.model.submission import Submission
-from grader_service.model.verdict import Mode, Verdict
-from grader_service.run.execution import execute
-from grader_service.run.progress import Progress
-from grader_service.service.run_planning import plan_run
-from grader_service.service.verdict_making import verdict_on
-from grader_service.signer.signatures import Signer
-from sandbox.api import SandboxRunner
+import structlog
+
+from grader_service.errors import GraderError, InfrastructureError, JudgeFailed, StoreUnavailable
+from grader_service.retry_policy import RetryPolicy
+from grader_service.service.lease_heartbeat import LeaseHeartbeat
+from grader_service.service.patience import patiently
+from grader_service.store import leases
+from grader_service.store.claims import Claim, Stage
+from grader_service.store.engine import Store
+
+log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class GradeDeps:
-    """Dependencies of a grading in one process."""
+class StageEnd(StrEnum):
+    """What became of a claim."""
 
-    lab: LabSpec
-    registry: Registry
-    runner: SandboxRunner
-    device: Device
-    signer: Signer
-    gpu: Gpu | None = None
-    probes: ProbeFiles = field(default_factory=ProbeFiles)
-    check_files: tuple[Path, ...] = ()
-    """Checks that are tried from a file; the registry knows them too."""
-    judging: JudgeProcess | None = None
-    """A warm process to judge with, which stays its owner's; None for one of this grading's own."""
-
-
-@dataclass(frozen=True)
-class Graded:
-    """A verdict, the evidence behind it, and our failure if there was one."""
-
-    verdict: Verdict
-    evidence: Evidence | None = None
-    failure: InfrastructureError | None = None
+    NOTHING = "nothing"
+    """No run waited."""
+    STORED = "stored"
+    FAILED = "failed"
+    """Ours: tried again or dead-lettered."""
+    LOST = "lost"
+    """Somebody else has the run now."""
+    CLOSED = "closed"
+    """The worker may not take runs now; nothing was claimed."""
+    GIVEN_BACK = "given_back"
+    """What the work needs is not there, which shows before any code of the learner's is started; it is as if nothing
+    was claimed."""
 
 
-def grade(
-    submission: Submission,
-    artifact: Artifact,
-    deps: GradeDeps,
-    progress: Progress,
-    afterwards: contextlib.ExitStack | None = None,
-) -> Graded:
-    """Grades one submission. What goes wrong is in the verdict; an infrastructure failure is returned as well.
-
-    Args:
-        submission: which steps, and what the verdict says about it.
-        afterwards: see `run.execution.execute`.
-
-    Raises:
-        UsageError: the submission names steps that the lab does not have.
-    """
-    lab, runner, sign = deps.lab, deps.runner, deps.signer.sign
-    steps, run_id = lab.selected(submission.steps), uuid.uuid4().hex
-    evidence: Evidence | None = None
-    own = contextlib.nullcontext(deps.judging) if deps.judging else JudgeProcess(check_files=deps.check_files)
-    try:
-        with own as judging:
-            planned = plan_run(lab, submission.steps, deps.registry, deps.probes)
-            judging.start()  # imports the checks while the submission runs
-            try:
-                outcome = execute(
-                    artifact,
-                    lab,
-                    planned.task,
-                    runner,
-                    deps.device,
-                    progress,
-                    run_id=run_id,
-                    measure=measure,
-                    gpu=deps.gpu,
-                    probes=planned.probes,
-                    submitter=submission.learner,
-                    afterwards=afterwards,
-                )
-            except SubmissionRejected as error:
-                name, isolated = runner.facts.name, runner.facts.isolated
-                found = Rejection.of(error, run_id=run_id, device=deps.device, sandbox=name, isolated=isolated)
-                kind, document = "rejection", found.model_dump_json()
-            else:
-                progress.stage("judging", key="judging")
-                evidence = outcome.evidence
-                kind, document = "evidence", evidence.model_dump_json()
-            verdict = verdict_on(submission, lab, run_id, kind, document.encode(), deps.registry, judging)
-    except InfrastructureError as error:
-        mode = Mode.OFFICIAL if deps.device == "cuda" else Mode.REHEARSAL
-        verdict = verdicts.our_failure(submission, lab, steps, error, runner.facts, mode)
-        return Graded(sign(verdict), evidence, failure=error)
-    return Graded(sign(verdict), evidence)
+class NotNow(Exception):
+    """What the work needs is not there; the run is given back, and nothing is counted."""
 
 
-def preflight(
-    artifact: Artifact,
-    lab: LabSpec,
-    registry: Registry,
-    runner: SandboxRunner,
-    progress: Progress,
-    afterwards: contextlib.ExitStack | None = None,
-) -> Preflight:
-    """Runs a submission once on the CPU and looks at what it leaves behind; nothing is measured or kept.
+class Work(Protocol):
+    """One stage of one run."""
+
+    def do(self) -> Callable[[], bool]:
+        """Does it.
+
+        Returns:
+            Stores what came of it; false where the claim's fence is an old one.
+
+        Raises:
+            NotNow: it cannot be done here now.
+            GraderError: an infrastructure failure.
+        """
+        ...
+
+    def abort(self) -> object:
+        """Has `do` end soon; from another thread."""
+        ...
+
+
+class StageDeps(Protocol):
+    """What a claim needs; of the dependencies of a runner or judge."""
+
+    @property
+    def store(self) -> Store: ...  # noqa: D102
+
+    @property
+    def owner(self) -> str: ...  # noqa: D102
+
+    @property
+    def lease_s(self) -> float: ...  # noqa: D102
+
+    @property
+    def retry(self) -> RetryPolicy: ...  # noqa: D102
+
+
+def advance(
+    stage: Stage,
+    deps: StageDeps,
+    take_on: Callable[[Claim], Work],
+    *,
+    limit_s: float = float("inf"),
+    without_labs: Collection[str] = (),
+    preflights_only: bool = False,
+) -> StageEnd:
+    """Claims the run that should come next, does a stage of it while its lease is renewed, and stores what came of it.
 
     Args:
-        lab: with its checks' parameters validated.
-        afterwards: ends pods and removes what the run leaves, once it is closed; None to do so before the answer.
+        take_on: prepares the work on a claim; raises nothing.
+        limit_s: work that takes this long hangs, and is aborted.
+        without_labs: see `leases.claim`, as for `preflights_only`.
 
     Raises:
-        SubmissionRejected: the artifact is unusable; no learner code ran.
-        InfrastructureError: ours.
+        StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
+        BaseException: a signal to stop; the run was given back before it goes on.
     """
-    task = plan_run(lab, (), registry, ProbeFiles(), preflight=True).task
-    outcome = execute(
-        artifact,
-        lab,
-        task,
-        runner,
-        "cpu",
-        progress,
-        run_id=uuid.uuid4().hex,
-        measure=try_graph,
-        afterwards=afterwards,
-        preflight=True,
+    store = deps.store
+    claim = leases.claim(
+        store, stage, deps.owner, deps.lease_s, without_labs=without_labs, preflights_only=preflights_only
     )
-    return preflight_of(outcome.evidence, lab, lab.steps, registry)
+    if claim is None:
+        return StageEnd.NOTHING
+    work = take_on(claim)
+    renew = partial(leases.renew, store, claim, deps.lease_s)
+    with (
+        structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id, stage=stage),
+        LeaseHeartbeat(renew, deps.lease_s, work.abort, limit_s, run_id=claim.run_id) as heartbeat,
+    ):
+        log.info("claimed", fence=claim.fence, attempts=claim.attempts)
+        try:
+            keep = work.do()
+        except NotNow as error:
+            why = str(error)[:500]
+            log.warning("given_back", why=why)
+            back = patiently(lambda: leases.give_back(store, claim, why))
+            return StageEnd.GIVEN_BACK if back else StageEnd.LOST
+        except GraderError as error:
+            if heartbeat.lost:
+                return StageEnd.LOST
+            if heartbeat.overdue and error.retry:
+                error = InfrastructureError(f"the run hung: it was not done within {limit_s:g} s")
+            return _fail(deps, claim, error)
+        except Exception as error:
+            log.exception("defect")
+            return _fail(deps, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
+        except BaseException:
+            # Told to stop (a signal becomes SystemExit): what the work started is gone by now.
+            with contextlib.suppress(StoreUnavailable):  # then the lease runs out
+                leases.give_back(store, claim, "the worker was told to stop")
+            raise
+        if not patiently(keep):
+            log.warning("fenced_off", fence=claim.fence)
+            return StageEnd.LOST
+        log.info("stored", fence=claim.fence)
+        return StageEnd.STORED
+
+
+def _fail(deps: StageDeps, claim: Claim, error: GraderError) -> StageEnd:
+    state = leases.fail(deps.store, claim, f"{type(error).__name__}: {error}", deps.retry, retryable=error.retry)
+    trace = error.traceback if isinstance(error, JudgeFailed) else ""
+    log.error("failed", error=str(error)[:500], state=state, traceback_of_check=trace)
+    return StageEnd.FAILED if state is not None else StageEnd.LOST

@@ -8,7 +8,8 @@ import structlog
 
 from grader_service.errors import GraderError
 from grader_service.service.canary import Canary
-from grader_service.service.runner import RunEnd, RunnerDeps, removal, run_next
+from grader_service.service.pipeline import StageEnd
+from grader_service.service.runner import RunnerDeps, removal, run_next
 from grader_service.store import devices
 
 log = structlog.get_logger(__name__)
@@ -33,7 +34,7 @@ class ReferenceKeeping:
         self._turn = threading.Lock()
         self._idle: threading.Thread | None = None
 
-    def run_next(self, after: Callable[[RunEnd], None]) -> RunEnd:
+    def run_next(self, after: Callable[[StageEnd], None]) -> StageEnd:
         """Executes the run that should come next, as `runner.run_next`, then measures the reference when it is due.
 
         Args:
@@ -45,7 +46,7 @@ class ReferenceKeeping:
             with removal() as afterwards:
                 end = run_next(self._deps, afterwards)
                 after(end)  # before folders and volumes are removed
-            if end is RunEnd.STORED:
+            if end is StageEnd.STORED:
                 self._refresh_safely()
         return end
 

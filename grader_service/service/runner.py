@@ -4,15 +4,12 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 import structlog
 
 from grader_service.errors import (
-    GraderError,
-    InfrastructureError,
     NotBegun,
     SandboxUnavailable,
     StoreUnavailable,
@@ -34,10 +31,9 @@ from grader_service.run.progress import Progress, Silent
 from grader_service.service.deduplication import as_own, evidence_of_duplicate
 from grader_service.service.gate import DeviceGate
 from grader_service.service.lab_texts import kept_text
-from grader_service.service.lease_heartbeat import LeaseHeartbeat
-from grader_service.service.patience import patiently
+from grader_service.service.pipeline import NotNow, StageEnd, advance
 from grader_service.service.readiness import Host
-from grader_service.store import leases, results
+from grader_service.store import results
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
 from grader_service.store.claims import Claim
@@ -50,22 +46,6 @@ from sandbox.api import SandboxRunner
 from sandbox.run_folder import OwnedFolder
 
 log = structlog.get_logger(__name__)
-
-
-class RunEnd(StrEnum):
-    """What became of a claim."""
-
-    NOTHING = "nothing"
-    STORED = "stored"
-    FAILED = "failed"
-    """Ours: tried again or dead-lettered."""
-    LOST = "lost"
-    """Somebody else has the run now."""
-    CLOSED = "closed"
-    """The device may not be used now, or the host is not fit; nothing was claimed."""
-    GIVEN_BACK = "given_back"
-    """The host turned out not to be fit, or the database failed, before the learner's code was started; it is as if
-    nothing was claimed."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +79,7 @@ class RunnerDeps:
     host: Host = field(default_factory=Host)
 
 
-def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -> RunEnd:
+def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -> StageEnd:
     """Executes the run that should come next.
 
     Args:
@@ -107,47 +87,18 @@ def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -
             before the run is stored, and say it when that fails.
 
     Raises:
-        StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
-        BaseException: a signal to stop; the run was given back before it goes on.
+        StoreUnavailable, BaseException: see `pipeline.advance`.
     """
     if not deps.host.fit() or not deps.gate.open():
-        return RunEnd.CLOSED
-    claim = leases.claim(
-        deps.store,
+        return StageEnd.CLOSED
+    return advance(
         "run",
-        deps.owner,
-        deps.lease_s,
+        deps,
+        lambda claim: _Run(deps, claim, afterwards),
+        limit_s=deps.limit_s,
         without_labs=deps.without_labs,
         preflights_only=deps.preflights_only,
     )
-    if claim is None:
-        return RunEnd.NOTHING
-    sandbox = Abortable((deps.unprepared if claim.purpose == PREFLIGHT else None) or deps.sandbox)
-    renew = partial(leases.renew, deps.store, claim, deps.lease_s)
-    with (
-        structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        LeaseHeartbeat(renew, deps.lease_s, sandbox.abort, deps.limit_s, run_id=claim.run_id) as heartbeat,
-    ):
-        log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
-        try:
-            try:
-                work = _work(deps, claim, sandbox)
-            except StoreUnavailable as error:
-                return _give_back(deps, claim, f"the database failed before it was begun: {error}")
-            return _run(deps, claim, work, sandbox, afterwards)
-        except GraderError as error:
-            if heartbeat.lost:
-                return RunEnd.LOST
-            hung = InfrastructureError(f"the run hung: it was not done within {deps.limit_s:g} s")
-            return _fail(deps, claim, hung if heartbeat.overdue and error.retry else error)
-        except Exception as error:
-            log.exception("run_bug")
-            return _fail(deps, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
-        except BaseException:
-            # Told to stop (a signal becomes SystemExit): pods are gone by now, the work goes back untouched.
-            with contextlib.suppress(StoreUnavailable):  # then the lease runs out
-                leases.give_back(deps.store, claim, "the worker was told to stop")
-            raise
 
 
 @contextlib.contextmanager
@@ -163,79 +114,100 @@ def removal() -> Iterator[contextlib.ExitStack]:
             log.warning("run_not_removed", error=str(error)[:500])
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What a run needs from the database before any code of the learner's is started."""
+class _Run:
+    """One run, as `pipeline.Work`."""
 
-    submission: Submission
-    plan: RunPlan
-    lab: LabSpec
-    found: Evidence | None
-    """What was measured of the same bytes before, if that shall do."""
+    def __init__(self, deps: RunnerDeps, claim: Claim, afterwards: contextlib.ExitStack | None) -> None:
+        self._deps = deps
+        self._claim = claim
+        self._afterwards = afterwards
+        self._preflight = claim.purpose == PREFLIGHT
+        self._sandbox = Abortable((deps.unprepared if self._preflight else None) or deps.sandbox)
 
+    def abort(self) -> None:
+        """Ends its pods."""
+        self._sandbox.abort()
 
-def _work(deps: RunnerDeps, claim: Claim, sandbox: Abortable) -> _Work:
-    submission = load_submission(deps.store, claim.submission_id)
-    # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
-    attempt = attempt_number(deps.store, claim.submission_id)
-    plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
-    lab = read_lab(kept_text(deps.store, plan.lab), f"lab {submission.lab}")
-    sandbox = sandbox.of_image(lab.image)
-    found = None
-    if deps.reuse_days and claim.item_id is None and claim.purpose != PREFLIGHT:
-        duplicates = measured_duplicates(deps.store, claim, days=deps.reuse_days)
-        found = evidence_of_duplicate(deps.store, duplicates, lab, sandbox.facts, deps.device, deps.gpu)
-    return _Work(submission, plan, lab, found)
-
-
-def _run(
-    deps: RunnerDeps, claim: Claim, work: _Work, sandbox: Abortable, afterwards: contextlib.ExitStack | None
-) -> RunEnd:
-    submission, plan, lab = work.submission, work.plan, work.lab
-    preflight = claim.purpose == PREFLIGHT
-    device: Device = "cpu" if preflight else deps.device
-    if work.found is not None:
-        # No attempt of the learner: nothing was measured, so noise got no new chance.
-        document = as_own(work.found, claim.run_id).model_dump_json().encode()
-        log.info("run_deduplicated", reused_from=work.found.run.run_id)
-        return _store(deps, claim, "evidence", document, {})
-    with _fetching(deps, claim) as folder:
-        path = folder / "artifact"
-        with beginning():
-            deps.artifacts.copy_to(submission.sha256, path)
-            probes = tuple(_probe_task(deps, ref, folder) for ref in plan.probes)
-        artifact = Artifact(submission.filename, path, submission.sha256, submission.size_bytes)
+    def do(self) -> Callable[[], bool]:
+        """See `pipeline.Work.do`."""
         try:
-            outcome = execute(
-                artifact,
-                lab,
-                plan,
-                sandbox,
-                device,
-                deps.progress(claim),
-                run_id=claim.run_id,
-                measure=try_graph if preflight else partial(measure, references=deps.references),
-                gpu=None if preflight else deps.gpu,
-                probes=probes,
-                submitter=submission.learner or submission.submission_id,
-                afterwards=afterwards,
-                preflight=preflight,
-            )
-        except NotBegun:
-            raise
-        except SubmissionRejected as error:
-            name, isolated = sandbox.facts.name, sandbox.facts.isolated
-            found = Rejection.of(error, run_id=claim.run_id, device=device, sandbox=name, isolated=isolated)
-            return _store(deps, claim, "rejection", found.model_dump_json().encode(), {})
-        except Exception:
-            deps.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
-            raise
+            prepared = self._prepare()
+        except StoreUnavailable as error:
+            raise NotNow(f"the database failed before it was begun: {error}") from error
+        if isinstance(prepared, Evidence):
+            # No attempt of the learner: nothing was measured, so noise got no new chance.
+            log.info("run_deduplicated", reused_from=prepared.run.run_id)
+            return self._kept("evidence", as_own(prepared, self._claim.run_id))
+        try:
+            return self._execute(*prepared)
+        except NotBegun as error:
+            # No run burns its tries on a host that can begin none.
+            if (misfit := self._deps.host.misfit()) is None:
+                raise
+            log.warning("host_not_fit", error=str(error)[:500], found=misfit[:500])
+            raise NotNow(f"its host is not fit: {misfit[:500]}") from error
+
+    def _prepare(self) -> Evidence | tuple[Submission, RunPlan, LabSpec]:
+        """What the run needs from the database; or what was measured of the same bytes before, if that shall do."""
+        deps, claim = self._deps, self._claim
+        submission = load_submission(deps.store, claim.submission_id)
+        # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
+        attempt = attempt_number(deps.store, claim.submission_id)
+        plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
+        lab = read_lab(kept_text(deps.store, plan.lab), f"lab {submission.lab}")
+        self._sandbox = self._sandbox.of_image(lab.image)
+        if deps.reuse_days and claim.item_id is None and not self._preflight:
+            duplicates = measured_duplicates(deps.store, claim, days=deps.reuse_days)
+            found = evidence_of_duplicate(deps.store, duplicates, lab, self._sandbox.facts, deps.device, deps.gpu)
+            if found is not None:
+                return found
+        return submission, plan, lab
+
+    def _execute(self, submission: Submission, plan: RunPlan, lab: LabSpec) -> Callable[[], bool]:
+        deps, sandbox, preflight = self._deps, self._sandbox, self._preflight
+        device: Device = "cpu" if preflight else deps.device
+        with _fetching(deps, self._claim) as folder:
+            path = folder / "artifact"
+            with beginning():
+                deps.artifacts.copy_to(submission.sha256, path)
+                probes = tuple(_probe_task(deps, ref, folder) for ref in plan.probes)
+            try:
+                outcome = execute(
+                    Artifact(submission.filename, path, submission.sha256, submission.size_bytes),
+                    lab,
+                    plan,
+                    sandbox,
+                    device,
+                    deps.progress(self._claim),
+                    run_id=self._claim.run_id,
+                    measure=try_graph if preflight else partial(measure, references=deps.references),
+                    gpu=None if preflight else deps.gpu,
+                    probes=probes,
+                    submitter=submission.learner or submission.submission_id,
+                    afterwards=self._afterwards,
+                    preflight=preflight,
+                )
+            except NotBegun:
+                raise
+            except SubmissionRejected as error:
+                name, isolated = sandbox.facts.name, sandbox.facts.isolated
+                run_id = self._claim.run_id
+                found = Rejection.of(error, run_id=run_id, device=device, sandbox=name, isolated=isolated)
+                return self._kept("rejection", found)
+            except Exception:
+                deps.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
+                raise
         if sandbox.aborted:
             deps.gate.examine()
             raise SandboxUnavailable("the run was aborted")
         evidence = _with_health(outcome.evidence, deps.gate.release())
-        kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
-        return _store(deps, claim, kind, evidence.model_dump_json().encode(), outcome.blobs)
+        return self._kept("measured" if _tested(evidence) else "evidence", evidence, outcome.blobs)
+
+    def _kept(
+        self, kind: results.EvidenceKind, document: Evidence | Rejection, blobs: Mapping[str, bytes] | None = None
+    ) -> Callable[[], bool]:
+        data = document.model_dump_json().encode()
+        return lambda: results.store_evidence(self._deps.store, self._claim, kind, data, blobs or {})
 
 
 @contextlib.contextmanager
@@ -259,16 +231,6 @@ def _probe_task(deps: RunnerDeps, ref: ProbeRef, folder: Path) -> ProbeTask:
     return ProbeTask(ref, path.read_bytes())
 
 
-def _store(
-    deps: RunnerDeps, claim: Claim, kind: results.EvidenceKind, document: bytes, blobs: Mapping[str, bytes]
-) -> RunEnd:
-    if not patiently(lambda: results.store_evidence(deps.store, claim, kind, document, blobs)):
-        log.warning("run_fenced_off", fence=claim.fence)
-        return RunEnd.LOST
-    log.info("run_stored", fence=claim.fence)
-    return RunEnd.STORED
-
-
 def _tested(evidence: Evidence) -> bool:
     """Whether the ratio was put to the test, which makes the run an attempt; contamination by the host does not."""
     measurement = evidence.measurement
@@ -284,20 +246,3 @@ def _with_health(evidence: Evidence, health: Health | None) -> Evidence:
         return evidence
     gpu = {**evidence.run.gpu, "health": asdict(health)}
     return evidence.model_copy(update={"run": evidence.run.model_copy(update={"gpu": gpu})})
-
-
-def _fail(deps: RunnerDeps, claim: Claim, error: GraderError) -> RunEnd:
-    """Counts an infrastructure failure, except on a host that can begin no run: none burns its tries there."""
-    if isinstance(error, NotBegun) and (misfit := deps.host.misfit()) is not None:
-        log.error("host_not_fit", error=str(error)[:500], found=misfit[:500])
-        return _give_back(deps, claim, f"its host is not fit: {misfit[:500]}")
-    state = leases.fail(deps.store, claim, f"{type(error).__name__}: {error}", deps.retry, retryable=error.retry)
-    log.error("run_failed", error=str(error)[:500], state=state)
-    return RunEnd.FAILED if state is not None else RunEnd.LOST
-
-
-def _give_back(deps: RunnerDeps, claim: Claim, why: str) -> RunEnd:
-    """Uncounted: no code of the learner's was started."""
-    log.warning("run_given_back", why=why[:500])
-    kept = patiently(lambda: leases.give_back(deps.store, claim, why))
-    return RunEnd.GIVEN_BACK if kept else RunEnd.LOST

@@ -37,7 +37,7 @@ def looked(monkeypatch):
                 raise found
             return found
 
-        monkeypatch.setattr("grader_service.service.pipeline.preflight", answer)
+        monkeypatch.setattr("grader_service.service.local.preflight", answer)
 
     return look
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader_service.model.evidence import PodRole
 from grader_service.model.verdict import Outcome
-from grader_service.service.pipeline import Graded
+from grader_service.service.local import Graded
 from sandbox.api import PodSpec, Scratch, SpaceLimits
 from sandbox.docker.options import PodFolders, ScratchVolumes, container_options, labels
 from tests.corpus.case import Observed, Procedure

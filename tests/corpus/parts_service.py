@@ -19,7 +19,8 @@ from grader_service.run.execution import RunOutcome
 from grader_service.service import runner
 from grader_service.service.intake import IntakeDeps, Taken
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.service.runner import RunEnd, RunnerDeps, run_next
+from grader_service.service.pipeline import StageEnd
+from grader_service.service.runner import RunnerDeps, run_next
 from tests.corpus.world import World
 from tests.factories import OpenGate, a_block, a_measurement, a_run, an_evidence, message
 from tests.receiving import receive
@@ -76,7 +77,7 @@ class Service:
         """One learner hands something in."""
         return receive(self.intake, message(submission_id, source, learner="ann", steps=[step]), "live", None)
 
-    def run(self) -> RunEnd:
+    def run(self) -> StageEnd:
         """Executes the run that comes next, in this world's sandbox."""
         deps = RunnerDeps(
             store=self.intake.store,
@@ -97,7 +98,7 @@ class Service:
     def graded(self) -> list[Verdict]:
         """Runs and judges until nothing waits."""
         verdicts = []
-        while self.run() is not RunEnd.NOTHING:
+        while self.run() is not StageEnd.NOTHING:
             if (verdict := self.judge()) is not None:
                 verdicts.append(verdict)
         return verdicts

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from grader_service.service.pipeline import Graded
+from grader_service.service.local import Graded
 from tests.corpus.case import NOT_REACHED, SUBMISSION, Case, Honest, Observed
 from tests.corpus.world import World
 

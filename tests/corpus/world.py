@@ -22,7 +22,7 @@ from grader_service.model.verdict import Verdict
 from grader_service.run import learner
 from grader_service.run.progress import Silent
 from grader_service.service.intake import IntakeDeps
-from grader_service.service.pipeline import Graded, GradeDeps, grade
+from grader_service.service.local import Graded, GradeDeps, grade
 from grader_service.settings import Settings
 from grader_service.signer.signatures import Signer
 from grader_service.store.artifacts import ArtifactStore

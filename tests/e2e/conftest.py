@@ -10,7 +10,7 @@ from grader_service.ingest.artifact import artifact_at
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
 from grader_service.run.progress import Silent
-from grader_service.service.pipeline import GradeDeps, grade
+from grader_service.service.local import GradeDeps, grade
 from grader_service.signer.signatures import Signer
 from tests.corpus.world import PLAN as SHORT
 from tests.corpus.world import with_threshold

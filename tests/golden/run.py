@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from grader_service.service.pipeline import Graded
+from grader_service.service.local import Graded
 from tests.corpus.world import World, opened_world
 from tests.golden.catalogue import KEPT, Mistake, chosen
 from tests.golden.pages import facts, kept_page, page_of, wanted, write_texts

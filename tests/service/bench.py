@@ -13,7 +13,8 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDeps
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.service.runner import RunEnd, RunnerDeps, run_next
+from grader_service.service.pipeline import StageEnd
+from grader_service.service.runner import RunnerDeps, run_next
 from grader_service.signer.signatures import Signer
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
@@ -59,10 +60,10 @@ class Bench:
         }
         return RunnerDeps(**values | changes)
 
-    def run_all(self, deps: RunnerDeps) -> list[RunEnd]:
+    def run_all(self, deps: RunnerDeps) -> list[StageEnd]:
         """Executes runs until none waits."""
         ends = []
-        while len(ends) < 9 and (end := run_next(deps)) not in (RunEnd.NOTHING, RunEnd.CLOSED):
+        while len(ends) < 9 and (end := run_next(deps)) not in (StageEnd.NOTHING, StageEnd.CLOSED):
             ends.append(end)
         return ends
 

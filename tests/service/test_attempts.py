@@ -5,7 +5,7 @@ import pytest
 from grader_service.model.evidence import Evidence
 from grader_service.run.execution import RunOutcome
 from grader_service.service import runner
-from grader_service.service.runner import RunEnd
+from grader_service.service.pipeline import StageEnd
 from grader_service.store import results
 from tests.factories import a_block, a_measurement, a_run, an_evidence
 
@@ -32,7 +32,7 @@ def asked(monkeypatch):
 def test_each_measured_submission_is_one_more(bench, asked):
     """Also when they were all handed in before the first was run, and before any was judged."""
     submissions = [bench.submit(learner="ann") for _ in range(3)]
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 3
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED] * 3
     assert asked["attempts"] == [1, 2, 3]
     stored = results.load_evidence(bench.store, bench.run(submissions[2]).run_id)
     assert stored.kind == "measured"

@@ -16,8 +16,8 @@ from grader_service.service import canary_grading
 from grader_service.service.canary import Canary
 from grader_service.service.canary_grading import grade_canary, unexpected
 from grader_service.service.gate import DeviceGate
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.runner import RunEnd
 from grader_service.store import devices
 from grader_service.store.tables import DeviceRow, RunRow, ShareRow, SubmissionRow
 from tests.command_line import invoked
@@ -293,7 +293,7 @@ def test_no_run_is_claimed_while_a_canary_is_at_work(bench, world):
     assert bench.run(submission_id).state == "run_queued"
     go_on.set()
     run.join(60)
-    assert happened == ["canary", RunEnd.STORED]
+    assert happened == ["canary", StageEnd.STORED]
     turns._look_s = 3600.0  # its thread ends with the process only
 
 

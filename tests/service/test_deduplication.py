@@ -8,7 +8,8 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import MeasurementPlan
 from grader_service.run.execution import execute
 from grader_service.service import runner
-from grader_service.service.runner import RunEnd, run_next
+from grader_service.service.pipeline import StageEnd
+from grader_service.service.runner import run_next
 from grader_service.store import leases, results
 from sandbox.process.runner import ProcessRunner
 from tests.factories import a_measurement, a_run, an_evidence
@@ -58,7 +59,7 @@ def test_the_same_bytes_of_somebody_else_are_not_run(bench, executed):
     first = measured(bench, gpu_held_s=20.0)
     for _ in range(2):
         again = bench.submit()
-        assert bench.run_all(bench.deps(reuse_days=1.0)) == [RunEnd.STORED]
+        assert bench.run_all(bench.deps(reuse_days=1.0)) == [StageEnd.STORED]
         verdict = bench.judge()
         assert verdict.submission_id == again
         assert verdict.run_id == bench.run(again).run_id != first
@@ -101,7 +102,7 @@ def test_what_a_run_here_and_now_would_not_find_is_not_taken(bench, executed, he
     """Rates of another kind of host, image or plan are not this run's: it is executed."""
     measured(bench, **{"device": here.get("device", "cpu")} | different)
     second = bench.submit()
-    assert bench.run_all(bench.deps(**{"reuse_days": 1.0} | here)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(**{"reuse_days": 1.0} | here)) == [StageEnd.STORED]
     assert executed == [bench.run(second).run_id]
 
 
@@ -110,8 +111,8 @@ def test_other_bytes_and_other_settings_are_run(bench, executed):
     measured(bench)
     other, same = bench.submit(source=QUICK + "\n"), bench.submit()
     deps = bench.deps(reuse_days=1.0)
-    assert run_next(deps) is RunEnd.STORED
-    assert run_next(bench.deps()) is RunEnd.STORED
+    assert run_next(deps) is StageEnd.STORED
+    assert run_next(bench.deps()) is StageEnd.STORED
     assert executed == [bench.run(other).run_id, bench.run(same).run_id]
 
 
@@ -119,7 +120,7 @@ def test_the_gpus_model_is_compared(bench, executed):
     """The same model on another host is the same class; what is taken over holds no GPU."""
     first = measured(bench, device="cuda", gpu=H200)
     bench.submit()
-    assert bench.run_all(bench.deps(reuse_days=1.0, **ON_H200)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(reuse_days=1.0, **ON_H200)) == [StageEnd.STORED]
     provenance = bench.judge().provenance
     assert (provenance.reused_from, provenance.gpu_held_s) == (first, 0.0)
     assert executed == []

@@ -22,9 +22,10 @@ from grader_service.queue.app import make_app
 from grader_service.retry_policy import RetryPolicy
 from grader_service.run.progress import Silent
 from grader_service.service.gate import DeviceGate
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.run_spaces import HostWord
-from grader_service.service.runner import RunEnd, RunnerDeps, run_next
+from grader_service.service.runner import RunnerDeps, run_next
 from grader_service.settings import Settings
 from grader_service.store import devices, leases, operations
 from grader_service.store.ids import Named
@@ -103,11 +104,11 @@ def test_a_gpu_that_is_not_clean_gets_no_run_and_another_one_does(bench, card, c
     submission_id = bench.submit()
     for name, value in change.items():
         setattr(first.gpu, name, value)
-    assert first.run() is RunEnd.CLOSED
+    assert first.run() is StageEnd.CLOSED
     assert (device(bench, first).state, bench.run(submission_id).attempts) == (devices.QUARANTINED, 0)
     assert reason in device(bench, first).reason
     assert [kind for kind, _ in bench.events()] == ["device_quarantined"]
-    assert second.run() is RunEnd.STORED
+    assert second.run() is StageEnd.STORED
     assert bench.judge().status is Status.PASSED
     assert device(bench, second).state == devices.READY
 
@@ -133,14 +134,14 @@ def test_an_application_error_stays_with_its_run(bench, card):
     only = card(1)
     only.during.append(lambda: only.gpu.xids.append(31))
     submission_id = bench.submit()
-    assert only.run() is RunEnd.STORED
+    assert only.run() is StageEnd.STORED
     health = gpu_of(bench, submission_id)["health"]
     assert health["xids"] == [31]
     assert "illegal address" in health["notes"][0]
     assert bench.judge().status is Status.PASSED
     only.during.clear()
     next_id = bench.submit()
-    assert only.run() is RunEnd.STORED
+    assert only.run() is StageEnd.STORED
     assert gpu_of(bench, next_id)["health"]["xids"] == []
     assert device(bench, only).state == devices.READY
 
@@ -160,20 +161,20 @@ def test_a_fault_of_the_hardware_parks_the_run(bench, card, fault, reason, sourc
     first, second = card(1), card(2)
     first.during.append(lambda: fault(first.gpu))
     submission_id = bench.submit(source)
-    assert first.run() is RunEnd.FAILED
+    assert first.run() is StageEnd.FAILED
     run = bench.run(submission_id)
     assert run.state == "needs_attention"
     assert f"{first.gpu.uuid} was taken out of service" in run.last_error
     assert reason in run.last_error
     assert load_evidence(bench.store, run.run_id) is None
     assert device(bench, first).state == devices.QUARANTINED
-    assert first.run() is RunEnd.CLOSED  # nothing more is claimed by it
-    assert second.run() is RunEnd.NOTHING
+    assert first.run() is StageEnd.CLOSED  # nothing more is claimed by it
+    assert second.run() is StageEnd.NOTHING
     (stuck,) = operations.queue_state(bench.store).stuck
     assert stuck["run_id"] == run.run_id
 
     assert operations.retry(bench.store, "operator", Named(submission_id, run.run_id)) == 1
-    assert second.run() is RunEnd.STORED
+    assert second.run() is StageEnd.STORED
     assert bench.judge().status is (Status.PASSED if source == QUICK else Status.FAILED)
 
 
@@ -202,11 +203,11 @@ def test_a_run_that_broke_off_is_dead_lettered_where_it_left_the_gpu_unfit(bench
 
     first.during.append(breaks)
     submission_id = bench.submit()
-    assert first.run() is RunEnd.FAILED
+    assert first.run() is StageEnd.FAILED
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == (state, 1)
     assert ("taken out of service" in run.last_error) == (state == "needs_attention")
-    assert second.run() is (RunEnd.STORED if state == "run_queued" else RunEnd.NOTHING)
+    assert second.run() is (StageEnd.STORED if state == "run_queued" else StageEnd.NOTHING)
 
 
 def test_a_run_that_hung_is_dead_lettered_where_the_gpu_failed(bench, card):
@@ -215,7 +216,7 @@ def test_a_run_that_hung_is_dead_lettered_where_the_gpu_failed(bench, card):
     only.during.append(lambda: only.gpu.xids.append(79))
     submission_id = bench.submit(SLOW.format(seconds=60))
     deps = dataclasses.replace(only.deps, limit_s=4.0, lease_s=12.0)  # its code has begun by then, on a busy host too
-    assert run_next(deps) is RunEnd.FAILED
+    assert run_next(deps) is StageEnd.FAILED
     run = bench.run(submission_id)
     assert run.state == "needs_attention"
     assert "Xid 79" in run.last_error
@@ -251,14 +252,14 @@ def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
     only = card(1)
     waiting = [bench.submit() for _ in range(2)]
     only.gpu.processes.append(4711)
-    assert [only.run() for _ in range(5)] == [RunEnd.CLOSED] * 5
+    assert [only.run() for _ in range(5)] == [StageEnd.CLOSED] * 5
     assert bench.judge() is None
     assert [(bench.run(one).state, bench.run(one).attempts) for one in waiting] == [("run_queued", 0)] * 2
     only.gpu.processes.clear()
-    assert only.run() is RunEnd.CLOSED  # clean again, but neither a canary nor a person has tried it
+    assert only.run() is StageEnd.CLOSED  # clean again, but neither a canary nor a person has tried it
     assert "4711" in grader("devices", "list", state_dir=bench.state_dir, COLUMNS="200").stdout
     assert grader("devices", "ready", only.gpu.uuid, state_dir=bench.state_dir).returncode == 0
-    assert bench.run_all(only.deps) == [RunEnd.STORED] * 2
+    assert bench.run_all(only.deps) == [StageEnd.STORED] * 2
     assert {bench.judge().status for _ in waiting} == {Status.PASSED}
 
 
@@ -299,7 +300,7 @@ def test_a_gpu_of_a_dead_worker_is_waited_for(bench, card):
     only.deps.gate._steward.patience_s = 10.0
     threading.Timer(0.5, only.gpu.processes.clear).start()
     submission_id = bench.submit()
-    assert only.run() is RunEnd.STORED
+    assert only.run() is StageEnd.STORED
     assert device(bench, only).state == devices.READY
     assert bench.run(submission_id).attempts == 0
 
@@ -314,7 +315,7 @@ def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(be
     child = run_worker.Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009", word)
     submission_id = bench.submit()
     (wake_up,) = to_announce(bench.store, silent_s=None)
-    assert child(wake_up.run_id) is RunEnd.CLOSED
+    assert child(wake_up.run_id) is StageEnd.CLOSED
     (found,) = devices.devices(bench.store)
     assert (found.state, found.device_id) == (devices.QUARANTINED, facts.uuid)
     assert "GPU-00000009 does not answer" in found.reason
@@ -332,7 +333,7 @@ def test_a_run_on_one_instance_beside_a_busy_and_failing_neighbour(bench):
     deps = [deps_of(bench, facts, NvmlGpu(facts.uuid, nvml), faults) for facts in (second, first)]
     submission_id = bench.submit()
     # The neighbour's leftover is its own matter.
-    assert [run_next(deps) for deps in deps] == [RunEnd.CLOSED, RunEnd.STORED]
+    assert [run_next(deps) for deps in deps] == [StageEnd.CLOSED, StageEnd.STORED]
     gpu = gpu_of(bench, submission_id)
     assert gpu.pop("health") == {"memory_used_before_mib": 20, "xids": [], "notes": []}
     assert gpu == first.facts()

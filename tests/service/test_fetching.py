@@ -9,7 +9,7 @@ import pytest
 from checks.probe_files import ProbeFiles
 from grader_service.run.execution import RunOutcome
 from grader_service.service import runner
-from grader_service.service.runner import RunEnd
+from grader_service.service.pipeline import StageEnd
 from sandbox.process.runner import ProcessRunner
 from sandbox.run_folder import is_live
 from tests.factories import a_run, an_evidence
@@ -33,7 +33,7 @@ def test_an_artifact_lies_beside_the_runs(bench, monkeypatch, tmp_path):
 
     monkeypatch.setattr(runner, "execute", execute)
     bench.submit()
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED]
     assert seen == [QUICK.encode()]
     assert list(runs.iterdir()) == []
 
@@ -48,7 +48,7 @@ def test_probes_come_with_their_source(bench, monkeypatch):
 
     monkeypatch.setattr(runner, "execute", execute)
     bench.submit(lab="dali-classification-training", steps=["train"])
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED]
     assert {"training_loop", "placement_table"} <= set(seen)
     assert seen == {name: ProbeFiles().load(name).source for name in seen}
 
@@ -74,5 +74,5 @@ def test_a_state_folder_that_cannot_be_written_is_no_failure_of_the_learners(ben
     (tmp_path / "state").write_text("a file")
     submission_id = bench.submit()
     ends = bench.run_all(bench.deps(state_dir=tmp_path / "state", retry=runner.RetryPolicy(max_attempts=1)))
-    assert ends == [RunEnd.FAILED]
+    assert ends == [StageEnd.FAILED]
     assert f"no artifact can be kept in {tmp_path / 'state'}" in bench.run(submission_id).last_error

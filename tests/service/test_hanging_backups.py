@@ -12,7 +12,7 @@ from grader_service.queue import judge_worker
 from grader_service.queue.judge_worker import Child
 from grader_service.run.execution import RunOutcome
 from grader_service.service import runner
-from grader_service.service.runner import RunEnd
+from grader_service.service.pipeline import StageEnd
 from grader_service.settings import Settings
 from grader_service.store import leases, workers
 from grader_service.store.clock import db_now
@@ -44,7 +44,7 @@ def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "execute", execute)
     for _ in range(3):
         bench.submit(reply_to={"queue": "inbox", "task": "lab.ready"})
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 3
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED] * 3
     monkeypatch.setattr(Files, "put", put)
     monkeypatch.setattr(judge_worker.log, "warning", lambda event, **_: warned.append(event))
     settings = Settings(state_dir=bench.state_dir, redis_url=redis.url, backup_store=f"file://{tmp_path}/backups")

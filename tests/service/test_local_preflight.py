@@ -17,7 +17,7 @@ from grader_service.model.preflight import NamePart, Preflight, Presence
 from grader_service.run import execution as run
 from grader_service.run.pod_set import PodSet
 from grader_service.run.progress import Silent
-from grader_service.service.pipeline import preflight
+from grader_service.service.local import preflight
 from tests.factories import WINS, a_batch, a_clean_room, a_discovery, a_pipeline, a_run, a_scan, an_evidence, ended
 
 REGISTRY = Registry()

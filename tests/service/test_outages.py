@@ -9,9 +9,9 @@ from grader_service.errors import StoreUnavailable
 from grader_service.retry_policy import RetryPolicy
 from grader_service.service import judge, runner
 from grader_service.service.expiring import Expiry
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.readiness import DATABASE
 from grader_service.service.run_spaces import HostWord, WatchedHost
-from grader_service.service.runner import RunEnd
 from grader_service.store import leases, sweep
 from grader_service.store.tables import RunState
 from sandbox.process.runner import ProcessRunner
@@ -141,7 +141,7 @@ def test_a_run_for_which_the_database_failed_before_it_was_begun_costs_no_try(be
     Away(monkeypatch, runner, "load_submission", 4)
     Away(monkeypatch, leases, "give_back", 2)
     submission_id = bench.submit()
-    assert bench.run_all(bench.deps()) == [RunEnd.GIVEN_BACK] * 4 + [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [StageEnd.GIVEN_BACK] * 4 + [StageEnd.STORED]
     assert bench.run(submission_id).attempts == 0
     events = bench.events(submission_id)
     assert [kind for kind, _ in events].count("given_back") == 4
@@ -171,9 +171,9 @@ def test_a_disk_without_room_for_the_artifact_costs_no_try(bench):
         deps = bench.deps(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(word, sandbox, host.folder))
         word.trust()
         with host.nearly_full(100_000):
-            assert bench.run_all(deps) == [RunEnd.GIVEN_BACK]
+            assert bench.run_all(deps) == [StageEnd.GIVEN_BACK]
             assert bench.run_all(deps) == []
         run = bench.run(submission_id)
         assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
         word.trust()
-        assert bench.run_all(deps) == [RunEnd.STORED]
+        assert bench.run_all(deps) == [StageEnd.STORED]

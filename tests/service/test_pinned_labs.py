@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import delete, insert, select
 
 from grader_service.labs import discovery
-from grader_service.service.runner import RunEnd
+from grader_service.service.pipeline import StageEnd
 from grader_service.store import removal
 from grader_service.store.cancelling import CANCELLED, cancel
 from grader_service.store.ids import Named
@@ -57,7 +57,7 @@ def test_a_run_keeps_the_lab_that_it_was_accepted_with(bench, lab):
     bench.submit(lab="lists", steps=[])
     lab.write_text(LATER)
     bench.submit(lab="lists", steps=[])
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 2
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED] * 2
     lab.unlink()
     assert sorted(told(bench.judge()) for _ in range(2)) == [
         ("1.0.0", 10.0, "Two lists"),
@@ -80,7 +80,7 @@ def test_a_learner_cannot_take_the_lab_away(bench, lab):
             return connection.execute(select(BlobRow.sha256).where(BlobRow.sha256 == digest)).first() is None
 
     assert not remove()
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED]
     assert told(bench.judge()) == ("1.0.0", 10.0, "Two lists")
     assert remove()
 
@@ -108,5 +108,5 @@ def test_a_lab_that_broke_keeps_messages_waiting_and_runs_going(bench, lab):
     bench.submit(lab="lists", steps=[])
     lab.write_text(LAB.replace("points = 10", "points = 0"))
     assert receive(bench._intake, a_message(lab="lists", steps=[]), "live", None).kind == "away"
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED]
     assert told(bench.judge()) == ("1.0.0", 10.0, "Two lists")

@@ -5,8 +5,8 @@ import pytest
 from grader_service.host.facts import Gpu, Mig
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.lab import Placement
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.placement import left_to_others, unfit
-from grader_service.service.runner import RunEnd
 from grader_service.store.tables import RunState
 
 pytestmark = pytest.mark.integration
@@ -80,4 +80,4 @@ def test_runs_of_other_labs_are_left_alone(bench):
     submission = bench.submit()
     assert bench.run_all(bench.deps(without_labs=("dali-pipelines", "another"))) == []
     assert bench.run(submission).state == RunState.RUN_QUEUED
-    assert bench.run_all(bench.deps(without_labs=("another",))) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(without_labs=("another",))) == [StageEnd.STORED]

@@ -12,7 +12,8 @@ from grader_service.run.execution import execute
 from grader_service.service import runner
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.message import Malformed, parse_message
-from grader_service.service.runner import RunEnd, run_next
+from grader_service.service.pipeline import StageEnd
+from grader_service.service.runner import run_next
 from grader_service.settings import Settings
 from grader_service.store import cohorts, leases, operations, results
 from grader_service.store.attempts import attempt_number
@@ -49,7 +50,7 @@ def test_it_is_answered_without_a_score(bench):
     """Signed, `unverified`, and with what is there and what is missing in the steps that were asked for."""
     submission_id = bench.submit(mode="preflight")
     assert bench.run(submission_id).purpose == "preflight"
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED]
     verdict = bench.judge()
     assert (verdict.submission_id, verdict.mode, verdict.status) == (submission_id, Mode.PREFLIGHT, Status.UNVERIFIED)
     assert (verdict.code, verdict.score, verdict.checks, verdict.steps) == ("preflight.ready", None, (), ())
@@ -74,7 +75,7 @@ def test_no_gpu_is_held(bench, executed):
     """A runner with a GPU executes it on the CPU, apart from the runs that it has prepared, and measures nothing."""
     apart = ProcessRunner(bench.state_dir)
     bench.submit(mode="preflight")
-    assert bench.run_all(bench.deps(device="cuda", gpu=GPU, unprepared=apart)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(device="cuda", gpu=GPU, unprepared=apart)) == [StageEnd.STORED]
     (options,) = executed
     assert (options["device"], options["gpu"], options["preflight"]) == ("cpu", None, True)
     assert options["sandbox"].facts == apart.facts
@@ -86,7 +87,7 @@ def test_no_more_images_are_counted_than_are_needed(bench, executed):
     """As the lab says when the message is taken in; a grading counts more, for its measurement has images like them."""
     bench.submit(mode="preflight", steps=["baseline"])
     bench.submit(steps=["baseline"])
-    assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 2
+    assert bench.run_all(bench.deps()) == [StageEnd.STORED] * 2
     assert [options["enough_images"] for options in executed] == [100, ENOUGH_IMAGES]
 
 
@@ -107,10 +108,10 @@ def test_it_goes_before_gradings_and_may_have_runners_of_its_own(bench):
     graded = bench.submit()
     looked = bench.submit(mode="preflight")
     alone = bench.deps(preflights_only=True)
-    assert [run_next(alone), run_next(alone)] == [RunEnd.STORED, RunEnd.NOTHING]
+    assert [run_next(alone), run_next(alone)] == [StageEnd.STORED, StageEnd.NOTHING]
     assert bench.run(looked).state == "judge_queued"
     second = bench.submit(mode="preflight")
-    assert run_next(bench.deps()) is RunEnd.STORED
+    assert run_next(bench.deps()) is StageEnd.STORED
     assert (bench.run(second).state, bench.run(graded).state) == ("judge_queued", "run_queued")
 
 
@@ -154,7 +155,7 @@ def test_what_was_measured_does_not_spare_it(bench, executed):
     assert results.store_evidence(bench.store, claim, "measured", evidence.model_dump_json().encode(), {})
     bench.judge()
     submission_id = bench.submit(mode="preflight")
-    assert bench.run_all(bench.deps(reuse_days=1.0)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(reuse_days=1.0)) == [StageEnd.STORED]
     assert len(executed) == 1
     stored = results.load_evidence(bench.store, bench.run(submission_id).run_id)
     assert stored.kind == "evidence"

@@ -13,9 +13,9 @@ import pytest
 
 from grader_service.queue.chores import common_chores, unless_away
 from grader_service.service import pulse
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, device_probe, problems
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
-from grader_service.service.runner import RunEnd
 from grader_service.settings import Settings
 from grader_service.store import devices, workers
 from grader_service.store.engine import Store
@@ -62,7 +62,7 @@ class TestOneHost:
         submission_id = bench.submit()
         assert bench.run_all(deps) == []
         probe.look()
-        assert bench.run_all(deps) == [RunEnd.STORED]
+        assert bench.run_all(deps) == [StageEnd.STORED]
         assert bench.run(submission_id).attempts == 0
         assert list((bench.state_dir / "runs").iterdir()) == []
 
@@ -71,14 +71,14 @@ class TestOneHost:
         probe.look()
         submission_id = bench.submit()
         with no_runs(bench.state_dir):
-            assert bench.run_all(deps) == [RunEnd.GIVEN_BACK]
+            assert bench.run_all(deps) == [StageEnd.GIVEN_BACK]
             run = bench.run(submission_id)
             assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
             assert problems([Probe(RUN_SPACE, probe.look)]).keys() == {RUN_SPACE}
             assert bench.run_all(deps) == []
         assert bench.run_all(deps) == []  # nobody has looked
         probe.look()
-        assert bench.run_all(deps) == [RunEnd.STORED]
+        assert bench.run_all(deps) == [StageEnd.STORED]
         kinds = [kind for kind, _ in bench.events(submission_id)]
         assert kinds == ["accepted", "run_claimed", "given_back", "run_claimed", "run_done"]
 
@@ -95,7 +95,7 @@ class TestOneHost:
             return opened(run_id, limits)
 
         deps.sandbox.open_run = refuse
-        assert bench.run_all(deps) == [RunEnd.FAILED] * 3
+        assert bench.run_all(deps) == [StageEnd.FAILED] * 3
         run = bench.run(submission_id)
         assert (run.state, run.attempts, run.failed_host) == ("needs_attention", 3, "a")
         assert "no run can be kept" in run.last_error

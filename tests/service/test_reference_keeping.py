@@ -11,8 +11,8 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.measure.kept_references import LEAST_LEARNERS, JobKey, KeptReferences
 from grader_service.measure.reference_run import ReferenceTask, TimedReference
 from grader_service.model.measurement import Arm, LoaderSettings, Window
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.runner import RunEnd
 from tests.factories import OpenGate
 from tests.waiting import wait_for
 
@@ -84,8 +84,8 @@ def test_the_reference_comes_after_the_run_and_after_those_who_wait(bench, log):
     """Nothing is prepared while it is measured; the device is released for both."""
     bench.submit()
     gate = Gate()
-    assert keeping(bench, log, gate).run_next(log.after) is RunEnd.STORED
-    assert log == [RunEnd.STORED, "quiet", "reference", "loud"]
+    assert keeping(bench, log, gate).run_next(log.after) is StageEnd.STORED
+    assert log == [StageEnd.STORED, "quiet", "reference", "loud"]
     assert gate.released == 2
 
 
@@ -133,7 +133,7 @@ def test_what_goes_wrong_there_is_not_the_runs(bench, log, failure):
             raise failure
 
     gate.release = fails
-    assert keeping(bench, log, gate).run_next(log.after) is RunEnd.STORED
+    assert keeping(bench, log, gate).run_next(log.after) is StageEnd.STORED
     assert "reference" in log
 
 
@@ -141,8 +141,8 @@ def test_a_runner_without_references_only_runs(bench, log):
     """The default."""
     bench.submit()
     turns = ReferenceKeeping(bench.deps())
-    assert turns.run_next(log.after) is RunEnd.STORED
-    assert log == [RunEnd.STORED]
+    assert turns.run_next(log.after) is StageEnd.STORED
+    assert log == [StageEnd.STORED]
     assert not turns.refresh()
 
 
@@ -164,5 +164,5 @@ def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(bench, log):
     run = threading.Thread(target=turns.run_next, args=(after,))
     run.start()
     run.join(60.0)
-    assert seen == [(RunEnd.STORED, 0)]
+    assert seen == [(StageEnd.STORED, 0)]
     gate.closed = True

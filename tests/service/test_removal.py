@@ -5,8 +5,9 @@ import pytest
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.model.verdict import Status
+from grader_service.service.pipeline import StageEnd
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.runner import RunEnd, run_next
+from grader_service.service.runner import run_next
 from sandbox.docker.runner import DockerRunner
 from sandbox.process.runner import ProcessRunner
 from tests.service.bench import containers_of, nothing_left, volumes_of
@@ -31,8 +32,8 @@ def test_it_goes_after_those_who_wait_are_told(docker_runner, bench, engine):
         seen.append((end, bench.run(submission_id).state, bench.judge().status, *map(len, left)))
 
     turns = ReferenceKeeping(bench.deps(sandbox=docker_runner))
-    assert turns.run_next(told) is RunEnd.STORED
-    assert seen == [(RunEnd.STORED, "judge_queued", Status.PASSED, 0, 3)]
+    assert turns.run_next(told) is StageEnd.STORED
+    assert seen == [(StageEnd.STORED, "judge_queued", Status.PASSED, 0, 3)]
     assert nothing_left(engine, docker_runner.state_dir)
 
 
@@ -40,11 +41,11 @@ def test_what_cannot_be_removed_is_no_failure_of_the_run(proxied, proxy, engine,
     """Its result counts, a sweep finds the rest, and the worker takes the next run."""
     first, second = bench.submit(), bench.submit()
     turns = ReferenceKeeping(bench.deps(sandbox=proxied))
-    assert turns.run_next(lambda _: proxy.fail("GET .*/containers/json|DELETE .*/volumes", "refuse")) is RunEnd.STORED
+    assert turns.run_next(lambda _: proxy.fail("GET .*/containers/json|DELETE .*/volumes", "refuse")) is StageEnd.STORED
     assert bench.run(first).state == "judge_queued"
     assert len(volumes_of(engine, state_dir)) == 3
     proxy.heal()
-    assert turns.run_next(lambda _: None) is RunEnd.STORED
+    assert turns.run_next(lambda _: None) is StageEnd.STORED
     assert bench.run(second).state == "judge_queued"
     assert proxied.sweep() == 3
     assert nothing_left(engine, state_dir)
@@ -68,13 +69,13 @@ def test_a_run_that_fails_is_gone_before_it_is_said(bench, tmp_path):
         raise SandboxUnavailable("no pod today")
 
     turns = ReferenceKeeping(bench.deps(sandbox=Broken(tmp_path / "broken")))
-    assert turns.run_next(lambda end: folders.append((end, folders[0].exists()))) is RunEnd.FAILED
-    assert folders[1] == (RunEnd.FAILED, False)
+    assert turns.run_next(lambda end: folders.append((end, folders[0].exists()))) is StageEnd.FAILED
+    assert folders[1] == (StageEnd.FAILED, False)
 
 
 def test_alone_a_pod_is_not_frozen(proxied, proxy, bench):
     """Nothing of the run comes after the learner's code, so that it cannot be in the way of anything."""
     bench.submit()
-    assert run_next(bench.deps(sandbox=proxied)) is RunEnd.STORED
+    assert run_next(bench.deps(sandbox=proxied)) is StageEnd.STORED
     assert not [request for request in proxy.requests if "/pause " in request]
     assert [request for request in proxy.requests if "/kill" in request]

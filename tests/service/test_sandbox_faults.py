@@ -9,7 +9,8 @@ import pytest
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.model.verdict import Status
-from grader_service.service.runner import RunEnd, run_next
+from grader_service.service.pipeline import StageEnd
+from grader_service.service.runner import run_next
 from grader_service.store import operations
 from grader_service.store.ids import Named
 from sandbox.docker.runner import DockerRunner
@@ -116,7 +117,7 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
         runner.look()
     submission_id = bench.submit()
     deps = bench.deps(sandbox=runner)
-    assert bench.run_all(deps) == [RunEnd.FAILED] * 3
+    assert bench.run_all(deps) == [StageEnd.FAILED] * 3
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("needs_attention", 3)
     assert "grader images build" in run.last_error
@@ -126,7 +127,7 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
     runner.image_id = present
     runner.look()
     assert operations.retry(bench.store, "operator", Named(submission_id, run.run_id)) == 1
-    assert run_next(deps) is RunEnd.STORED
+    assert run_next(deps) is StageEnd.STORED
     assert bench.judge().status is Status.PASSED
 
     assert worker.process.wait(30) == 3
@@ -137,7 +138,7 @@ def test_a_run_that_hangs_is_ended(docker_runner, bench, engine):
     """(C6) A pod that our own code waits for without end: its container is removed, and the failure is ours."""
     submission_id = bench.submit(SLOW.format(seconds=60))
     started = time.monotonic()
-    assert run_next(bench.deps(sandbox=docker_runner, limit_s=2.0)) is RunEnd.FAILED
+    assert run_next(bench.deps(sandbox=docker_runner, limit_s=2.0)) is StageEnd.FAILED
     assert time.monotonic() - started < 45, "the learner sleeps for a minute"
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("run_queued", 1)
@@ -169,11 +170,11 @@ def test_a_full_disk_is_ours(bench, small_disk, left_kib):
     os.truncate(filler, filler.stat().st_size - (left_kib << 10))
     submission_id = bench.submit("# padding\n" * 60_000)
     deps = bench.deps(sandbox=ProcessRunner(small_disk))
-    assert run_next(deps) is RunEnd.FAILED
+    assert run_next(deps) is StageEnd.FAILED
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("run_queued", 1)
     assert "No space left on device" in run.last_error
     assert list((small_disk / "runs").glob("*")) == []
     filler.unlink()
-    assert bench.run_all(deps) == [RunEnd.STORED]
+    assert bench.run_all(deps) == [StageEnd.STORED]
     assert bench.judge().status is Status.FAILED  # it answers nothing: judged on its merits at last

@@ -12,7 +12,7 @@ from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Measurement
 from grader_service.retry_policy import RetryPolicy
 from grader_service.run.progress import Silent
-from grader_service.service.runner import RunEnd
+from grader_service.service.pipeline import StageEnd
 from grader_service.store import leases, results
 from grader_service.store.sweep import expire_leases
 from grader_service.store.tables import RunRow
@@ -65,10 +65,10 @@ def _crash(world: World) -> Observed:
     with service(world) as grader:
         grader.submit("z:crash", "import os\nos._exit(1)", step="reflection")
         end, verdict = grader.run(), grader.judge()
-        if end is not RunEnd.STORED or verdict is None:
+        if end is not StageEnd.STORED or verdict is None:
             return Observed("passed", "z.run_again", f"the run ended as {end}")
         again = grader.run()
-    if again is not RunEnd.NOTHING:
+    if again is not StageEnd.NOTHING:
         return Observed("passed", "z.run_again", f"then came a run that ended as {again}")
     return Observed(verdict.status.value, verdict.checks[0].code, verdict.checks[0].feedback)
 
