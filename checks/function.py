@@ -76,20 +76,16 @@ def check(
     Raises:
         TypeError: of the function that is marked, when it is no check; the message says what was expected.
     """
-
-    def mark(function: Callable[ArgumentsP, Result]) -> FunctionCheck[ArgumentsP]:
-        return FunctionCheck(
-            function,
-            version=version,
-            title=title,
-            word=word,
-            tier=tier,
-            codes=codes or {},
-            names=names,
-            second_opinion=second_opinion,
-        )
-
-    return mark
+    return lambda function: FunctionCheck(
+        function,
+        version=version,
+        title=title,
+        word=word,
+        tier=tier,
+        codes=codes or {},
+        names=names,
+        second_opinion=second_opinion,
+    )
 
 
 class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):

@@ -25,7 +25,7 @@ def _loader(evidence: Evidence) -> LoaderFacts | Result:
     if discovery is None:
         return not_reached()
     if discovery.loaders:
-        return context_of(evidence, evidence.measurement).loader or discovery.loaders[0]
+        return context_of(evidence).loader or discovery.loaders[0]
     if "build_pytorch_loader" in discovery.factories:
         return unverified(
             "no_loader",
@@ -48,10 +48,7 @@ def _cores(evidence: Evidence) -> int:
     return cores if isinstance(cores, int) and 0 < cores < 2**16 else 0
 
 
-_Sides = Annotated[
-    Context,
-    Taken(lambda evidence: context_of(evidence, evidence.measurement), frozenset({Need.CLEAN_ROOM, Need.MEASUREMENT})),
-]
+_Sides = Annotated[Context, Taken(context_of, frozenset({Need.CLEAN_ROOM, Need.MEASUREMENT}))]
 
 
 class _Looked(NamedTuple):

@@ -113,7 +113,15 @@ def jpeg_dataset(
         code, so, action = _PROBLEMS.get(scan.problem, _PROBLEMS["unreadable"])
         return failed(code, f"`dataset_dir` is {shown}, {so}.", wanted=_WANTED, next=action)
     flags = [flag for flag in _ALIKE if 2 * getattr(scan, flag) > scan.distinct][:1]
-    advice = (*(_alike(flag, getattr(scan, flag)) for flag in flags), *silent)
+    alike = (
+        Advice(
+            code=f"advice.{flag}",
+            text=f"{getattr(scan, flag)} of your images {_ALIKE[flag]}: your own figures may be off.",
+            next="Use different photos for your own measurement.",
+        )
+        for flag in flags
+    )
+    advice = (*alike, *silent)
     details = {**scan.model_dump(exclude={"sizes"}), **({"flags": flags} if flags else {})}
     numbers = {"images": scan.distinct, "needed": min_images}
     if scan.distinct < min_images:
@@ -138,14 +146,6 @@ def jpeg_dataset(
         advice=advice,
         numbers=numbers,
         details=details,
-    )
-
-
-def _alike(flag: str, count: int) -> Advice:
-    return Advice(
-        code=f"advice.{flag}",
-        text=f"{count} of your images {_ALIKE[flag]}: your own figures may be off.",
-        next="Use different photos for your own measurement.",
     )
 
 

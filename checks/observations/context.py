@@ -33,12 +33,12 @@ class Context(Wire):
         return math.ceil(self.dataset_images / batch_size) if batch_size else 0
 
 
-def context_of(evidence: Evidence, measurement: Measurement | None) -> Context:
+def context_of(evidence: Evidence) -> Context:
     """Collects what the causes look at from the evidence of a run."""
     discovery, scan, room = evidence.discovery, evidence.scan, evidence.clean_room
     loaders, pipelines = (discovery.loaders, discovery.pipelines) if discovery is not None else ((), ())
     graph, batch, carried = (room.graph, room.batch, room.pipeline) if room is not None else (None, None, "")
-    name, shape = _timed_loader(measurement)
+    name, shape = _timed_loader(evidence.measurement)
     loader = next((one for one in loaders if one.name == name), loaders[0] if len(loaders) == 1 else None)
     images = scan.distinct if scan is not None and scan.problem is None else 0
     return Context(

@@ -33,10 +33,6 @@ class Reader(NamedTuple):
         """Samples of a shard in the first epoch."""
         return self.files * (shard + 1) // self.shards - self.files * shard // self.shards
 
-    def sizes(self) -> list[int]:
-        """Samples of every shard in the first epoch."""
-        return [self.size(shard) for shard in range(self.shards)]
-
 
 def epochs(
     stream: Sequence[Sequence[int]], batch: int, settings: Settings, reader: Reader, count: int
@@ -105,7 +101,7 @@ class _ByReader(_BySize):
     def __init__(self, batch: int, settings: Settings, reader: Reader) -> None:
         super().__init__(batch, settings, reader)
         self._filled = self._policy == "FILL" and not reader.padded
-        self._initial = self._sizes = reader.sizes()
+        self._initial = self._sizes = [reader.size(shard) for shard in range(reader.shards)]
         self._ahead, self._shard = [0] * reader.shards, reader.shard % reader.shards
         self._stick = reader.stick
         if self._policy == "DROP":

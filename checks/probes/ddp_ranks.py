@@ -201,6 +201,7 @@ def probe(context: Any) -> dict[str, Any]:
         return found | {"status": "not_separable", "problem": context.text(error, 400)}
     folder = Path(context.folder)
     data = _write_data(folder / "data")
+    torch = sys.modules.get("torch")
     job = {
         "path": str(folder / "build_rank_iterator.py"),
         "values": str(folder / "values.pickle"),
@@ -211,7 +212,7 @@ def probe(context: Any) -> dict[str, Any]:
         "patience_s": _LEAVE_S,
         "looked_at_s": _LOOKED_AT_S,
         "answers": [str(folder / f"rank-{rank}.json") for rank in range(_WORLD)],
-        "rehearse": _rehearse(context),
+        "rehearse": context.device == "cpu" or torch is None or torch.cuda.device_count() < _WORLD,
     }
     found["gpus"] = not job["rehearse"]
     package = type(context).__module__.rpartition(".learner.")[0]
@@ -224,11 +225,6 @@ def probe(context: Any) -> dict[str, Any]:
     (folder / "rank.py").write_text(_RANK, encoding="utf-8")
     found["ranks"] = _run(context, folder, job)
     return found
-
-
-def _rehearse(context: Any) -> Any:
-    torch = sys.modules.get("torch")
-    return context.device == "cpu" or torch is None or torch.cuda.device_count() < _WORLD
 
 
 def _write_data(folder: Any) -> Any:

@@ -95,9 +95,7 @@ def _definitions(context: Any, trees: Any) -> Any:
     found = []
     for name, value in list(context.names.items()):
         if type(value) is types.FunctionType and value.__dict__.get("_is_pipeline_def"):
-            inner = value.__dict__.get("__wrapped__")
-            code = inner.__code__ if type(inner) is types.FunctionType else value.__code__
-            found.append({"name": str(name), **_place(code)})
+            found.append({"name": str(name), **_place(_codes(value)[-1])})
     for place, tree in trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and any(_is_pipeline_def(item) for item in node.decorator_list):

@@ -28,9 +28,7 @@ def probe(context: Any) -> dict[str, Any]:
         rows = _rows(context, value)
     except _ERRORS:
         rows = None
-    if rows is None:
-        return {"status": "unreadable", "shown": shown, "rows": []}
-    return {"status": "present", "shown": shown, "rows": rows[:_MOST]}
+    return {"status": "unreadable" if rows is None else "present", "shown": shown, "rows": (rows or [])[:_MOST]}
 
 
 def _rows(context: Any, value: Any) -> Any:

@@ -60,9 +60,9 @@ def _compared(context: Any, graph: Any, params: Any) -> Any:
     if index is None:
         return {"shape": None}
     samples = [np.asarray(sample, dtype=np.float64) for sample in run.output(index)]
-    if any(sample.shape != samples[0].shape for sample in samples):
-        return {"shape": list(samples[0].shape), "ragged": True}
     shape = list(samples[0].shape)
+    if any(sample.shape != samples[0].shape for sample in samples):
+        return {"shape": shape, "ragged": True}
     if 3 not in (shape[0], shape[2]):
         return {"shape": shape, "ragged": False}
     pictures = np.stack([s if shape[0] == 3 else s.transpose(2, 0, 1) for s in samples])

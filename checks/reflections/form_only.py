@@ -31,10 +31,8 @@ def form_of(wins: Sequence[str], loses: Sequence[str]) -> Mapping[Side, Form]:
     forms = {}
     for side, items in lists.items():
         said: list[Advice] = []
-        for item in items:
-            if item in fine and not item.counted:
-                said += on_entries([item], Severity.NOTE, "perhaps ")
-            elif not item.counted:
-                said += on_entries([item], Severity.WARNING)
+        for item in (one for one in items if not one.counted):
+            told = (Severity.NOTE, "perhaps ") if item in fine else (Severity.WARNING,)
+            said += on_entries([item], *told)
         forms[side] = Form(len(items), len(fine.intersection(items)), tuple(said[:_MOST_ADVICE]))
     return forms

@@ -27,7 +27,7 @@ _FASTER = (
     "larger batch:"
 )
 
-_Around = Annotated[Context, Taken(lambda evidence: context_of(evidence, evidence.measurement), frozenset({Need.SCAN}))]
+_Around = Annotated[Context, Taken(context_of, frozenset({Need.SCAN}))]
 """What may explain the rates; never an input to the outcome."""
 
 

@@ -310,7 +310,7 @@ def test_the_loader_that_was_timed_is_the_one_that_is_explained():
     loaders = (a_loader(name="validation", num_workers=0), a_loader(name="train: the loader", num_workers=3))
     measurement = a_measurement(arms=arms(notes=(NOTE.format(name="train: the loader"),)))
     evidence = an_evidence(discovery=a_discovery(loaders=loaders), measurement=measurement)
-    context = context_of(evidence, measurement)
+    context = context_of(evidence)
     assert context.loader is not None
     assert (context.loader.name, context.loader_shape) == ("train: the loader", (32, 3, 96, 96))
     assert context.dataset_images == 160
@@ -325,18 +325,17 @@ def test_other_notes_say_nothing_of_a_shape(note):
     """Without its own note a loader has no shape; with several loaders none is chosen."""
     measurement = a_measurement(arms=arms(notes=(note,)))
     two = a_discovery(loaders=(a_loader(name="a"), a_loader(name="b")))
-    context = context_of(an_evidence(discovery=two, measurement=measurement), measurement)
+    context = context_of(an_evidence(discovery=two, measurement=measurement))
     assert (context.loader, context.loader_shape) == (None, None)
 
 
 def test_what_is_missing_from_the_evidence_is_missing_from_the_context():
     """No scan, no clean room, no graph: counts are 0, the rest is absent."""
-    measurement = a_measurement()
-    context = context_of(an_evidence(scan=None, clean_room=None, discovery=a_discovery(loaders=())), measurement)
+    context = context_of(an_evidence(scan=None, clean_room=None, discovery=a_discovery(loaders=())))
     assert context == Context()
     assert context.epoch_batches(32) == 0
     assert Context(dataset_images=100).epoch_batches(None) == 0
-    lengths = context_of(an_evidence(scan=None), measurement)
+    lengths = context_of(an_evidence(scan=None))
     assert lengths.dataset_images == 160
 
 
@@ -346,7 +345,7 @@ def test_the_policy_is_that_of_the_pipeline_that_was_timed():
     pipelines = (a_pipeline(name="val_iter", last_batch="FILL"), a_pipeline(last_batch="PARTIAL"))
     for found, policy in ((pipelines, "PARTIAL"), (pipelines[:1], "")):
         evidence = an_evidence(discovery=a_discovery(pipelines=found), measurement=measurement)
-        assert context_of(evidence, measurement).last_batch == policy
+        assert context_of(evidence).last_batch == policy
 
 
 def test_the_note_is_read_as_a_run_writes_it(monkeypatch):

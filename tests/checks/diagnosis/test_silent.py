@@ -271,7 +271,7 @@ def test_the_causes_of_a_rate_are_not_repeated(row):
     """What the check of the ratio says under a code of its own is not said again here."""
     given_evidence = CASES[row][0]
     measurement = given_evidence.measurement
-    causes = likely_causes(measurement, measurement.decision, context_of(given_evidence, measurement))
+    causes = likely_causes(measurement, measurement.decision, context_of(given_evidence))
     assert all(isinstance(cause, Cause) for cause in causes)
     assert not {cause.code for cause in causes} & set(silent_rows())
 
