@@ -359,7 +359,7 @@ def test_the_note_is_read_as_a_run_writes_it(monkeypatch):
     fair = fair_settings(MeasurementPlan(), 2, 32)
     found = own_loader(pod, a_discovery(), carried, shards_path="", fair=fair)
     measurement = a_measurement(arms=arms(notes=tuple(found.notes[Arm.LEARNER])))
-    context = context_of(an_evidence(measurement=measurement), measurement)
+    context = context_of(an_evidence(measurement=measurement))
     assert context.loader_shape == (32, 3, 48, 64)
     assert context.loader == a_loader()
 
