@@ -42,7 +42,7 @@ from grader_service.service.pipeline import StageEnd
 from grader_service.service.runner import run_next
 from grader_service.settings import Settings
 from grader_service.signer.signatures import Signer
-from grader_service.store.claims import Claim
+from grader_service.store.lease import Lease
 
 _QUIET_S = 900.0
 """So long without a grading that ended, and the phase is given up."""
@@ -276,9 +276,9 @@ def work(folder: str, seat: Seat, pipe: Connection, owing: "Synchronized[int]") 
     device = wiring.device_id(gpu, seat.slot)
     latest = ""
 
-    def note(claim: Claim) -> Progress:
+    def note(lease: Lease) -> Progress:
         nonlocal latest
-        latest = claim.submission_id
+        latest = lease.submission_id
         return Silent()
 
     deps = wiring.runner_deps(settings, store, gpu, f"bench/{seat.slot}", gate(store, device, gpu))

@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     """After how long in quarantine a submission of ours is tried on a GPU, to put it back into service; each failure
     and each relapse doubles it, up to four hours; 0 leaves that to operators."""
     lease_s: float = Field(default=60.0, ge=1.0)
-    """A worker that does not renew its claim for this long is taken for dead."""
+    """A worker that does not renew its lease for this long is taken for dead."""
     run_limit_s: float = Field(default=7200.0, ge=1.0)
     """A run that takes this long hangs, whatever its lab allows: it is ended as an infrastructure failure."""
     max_attempts: int = Field(default=3, ge=1)

@@ -8,7 +8,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from grader_service.queue.tasks import JUDGE_TASK, RUN_TASK
-from grader_service.store.claims import Stage
+from grader_service.store.lease import Stage
 from grader_service.store.sweep import WakeUp
 from grader_service.store.tables import PRIORITY
 

@@ -22,8 +22,8 @@ from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import cancelled, preflight_on, verdict_on
 from grader_service.signer.signatures import Signer, SignerAway
 from grader_service.store import results, review_cases
-from grader_service.store.claims import Claim
 from grader_service.store.engine import Store
+from grader_service.store.lease import Lease
 from grader_service.store.submissions import load_submission
 from grader_service.store.tables import PREFLIGHT
 
@@ -52,7 +52,7 @@ def judge_next(deps: JudgeDeps) -> Verdict | None:
     While nobody signs it claims none, and a run that it had claimed goes back uncounted.
 
     Raises:
-        StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
+        StoreUnavailable: the database failed, when claiming or for ten minutes; a lease will run out.
     """
     try:
         deps.signer.keys()
@@ -60,7 +60,7 @@ def judge_next(deps: JudgeDeps) -> Verdict | None:
         log.warning("signer_away", error=str(error))
         return None
     made: list[Verdict] = []
-    advance("judge", deps, lambda claim: _Judging(deps, claim, made.append))
+    advance("judge", deps, lambda lease: _Judging(deps, lease, made.append))
     return made[0] if made else None
 
 
@@ -69,7 +69,7 @@ class _Judging:
     """The judging of one run, as `pipeline.Work`."""
 
     deps: JudgeDeps
-    claim: Claim
+    lease: Lease
     tell: Callable[[Verdict], object]
     """Hears the verdict once it is stored."""
 
@@ -80,32 +80,32 @@ class _Judging:
         """See `pipeline.Work.do`."""
         deps = self.deps
         try:
-            reviews = review_cases.decided(deps.store, self.claim.submission_id)
-            verdict = deps.signer.sign(_verdict(deps, self.claim, reviews))
+            reviews = review_cases.decided(deps.store, self.lease.submission_id)
+            verdict = deps.signer.sign(_verdict(deps, self.lease, reviews))
         except (SignerAway, StoreUnavailable) as error:
             raise NotNow(f"it could not be judged yet: {error}") from error
         return lambda: self._store(verdict, reviews)
 
     def _store(self, verdict: Verdict, reviews: Reviews) -> bool:
-        if not results.store_verdict(self.deps.store, self.claim, verdict, reviews):
+        if not results.store_verdict(self.deps.store, self.lease, verdict, reviews):
             return False
         log.info("verdict", status=verdict.status.value, code=verdict.code, score=verdict.score)
         self.tell(verdict)
         return True
 
 
-def _verdict(deps: JudgeDeps, claim: Claim, reviews: Reviews) -> Verdict:
-    submission = load_submission(deps.store, claim.submission_id)
-    preflight = claim.purpose == PREFLIGHT
-    kept = RunPlan.model_validate(claim.plan).lab
-    if claim.cancelled is not None:
+def _verdict(deps: JudgeDeps, lease: Lease, reviews: Reviews) -> Verdict:
+    submission = load_submission(deps.store, lease.submission_id)
+    preflight = lease.purpose == PREFLIGHT
+    kept = RunPlan.model_validate(lease.plan).lab
+    if lease.cancelled is not None:
         mode = Mode.PREFLIGHT if preflight else Mode.OFFICIAL
-        return cancelled(submission, claim.run_id, claim.cancelled, mode, _text_of(deps, kept))
-    lab, stored = kept_lab(deps.store, kept, deps.registry), evidence_of(deps, claim.run_id)
+        return cancelled(submission, lease.run_id, lease.cancelled, mode, _text_of(deps, kept))
+    lab, stored = kept_lab(deps.store, kept, deps.registry), evidence_of(deps, lease.run_id)
     if preflight:
-        run, document = claim.run_id, stored.document
+        run, document = lease.run_id, stored.document
         return preflight_on(submission, lab, run, stored.kind, document, deps.registry, deps.judging)
-    return verdict_of(deps, submission, lab, claim.run_id, stored, reviews)
+    return verdict_of(deps, submission, lab, lease.run_id, stored, reviews)
 
 
 def verdict_of(

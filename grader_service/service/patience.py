@@ -20,7 +20,7 @@ def patiently(write: Callable[[], ResultT]) -> ResultT:
     """Repeats a write until the database takes it.
 
     Args:
-        write: has a transaction of its own, and may be repeated while the claim behind it holds.
+        write: has a transaction of its own, and may be repeated while its lease holds.
 
     Raises:
         StoreUnavailable: the database has been away for ten minutes.

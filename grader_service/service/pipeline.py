@@ -31,14 +31,14 @@ from grader_service.retry_policy import RetryPolicy
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.store import leases
-from grader_service.store.claims import Claim, Stage
 from grader_service.store.engine import Store
+from grader_service.store.lease import Lease, Stage
 
 log = structlog.get_logger(__name__)
 
 
 class StageEnd(StrEnum):
-    """What became of a claim."""
+    """What became of a lease."""
 
     NOTHING = "nothing"
     """No run waited."""
@@ -65,7 +65,7 @@ class Work(Protocol):
         """Does it.
 
         Returns:
-            Stores what came of it; false where the claim's fence is an old one.
+            Stores what came of it; false where the lease has an old fence.
 
         Raises:
             NotNow: it cannot be done here now.
@@ -79,7 +79,7 @@ class Work(Protocol):
 
 
 class StageDeps(Protocol):
-    """What a claim needs; of the dependencies of a runner or judge."""
+    """What a stage needs; of the dependencies of a runner or judge."""
 
     @property
     def store(self) -> Store: ...  # noqa: D102
@@ -97,7 +97,7 @@ class StageDeps(Protocol):
 def advance(
     stage: Stage,
     deps: StageDeps,
-    take_on: Callable[[Claim], Work],
+    take_on: Callable[[Lease], Work],
     *,
     limit_s: float = float("inf"),
     without_labs: Collection[str] = (),
@@ -106,57 +106,57 @@ def advance(
     """Claims the run that should come next, does a stage of it while its lease is renewed, and stores what came of it.
 
     Args:
-        take_on: prepares the work on a claim; raises nothing.
+        take_on: prepares the work under a lease; raises nothing.
         limit_s: work that takes this long hangs, and is aborted.
         without_labs: see `leases.claim`, as for `preflights_only`.
 
     Raises:
-        StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
+        StoreUnavailable: the database failed, when claiming or for ten minutes; a lease will run out.
         BaseException: a signal to stop; the run was given back before it goes on.
     """
     store = deps.store
-    claim = leases.claim(
+    lease = leases.claim(
         store, stage, deps.owner, deps.lease_s, without_labs=without_labs, preflights_only=preflights_only
     )
-    if claim is None:
+    if lease is None:
         return StageEnd.NOTHING
-    work = take_on(claim)
-    renew = partial(leases.renew, store, claim, deps.lease_s)
+    work = take_on(lease)
+    renew = partial(leases.renew, store, lease, deps.lease_s)
     with (
-        structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id, stage=stage),
-        LeaseHeartbeat(renew, deps.lease_s, work.abort, limit_s, run_id=claim.run_id) as heartbeat,
+        structlog.contextvars.bound_contextvars(submission_id=lease.submission_id, run_id=lease.run_id, stage=stage),
+        LeaseHeartbeat(renew, deps.lease_s, work.abort, limit_s, run_id=lease.run_id) as heartbeat,
     ):
-        log.info("claimed", fence=claim.fence, attempts=claim.attempts)
+        log.info("claimed", fence=lease.fence, attempts=lease.attempts)
         try:
             keep = work.do()
         except NotNow as error:
             why = str(error)[:500]
             log.warning("given_back", why=why)
-            back = patiently(lambda: leases.give_back(store, claim, why))
+            back = patiently(lambda: leases.give_back(store, lease, why))
             return StageEnd.GIVEN_BACK if back else StageEnd.LOST
         except GraderError as error:
             if heartbeat.lost:
                 return StageEnd.LOST
             if heartbeat.overdue and error.retry:
                 error = InfrastructureError(f"the run hung: it was not done within {limit_s:g} s")
-            return _fail(deps, claim, error)
+            return _fail(deps, lease, error)
         except Exception as error:
             log.exception("defect")
-            return _fail(deps, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
+            return _fail(deps, lease, InfrastructureError(f"{type(error).__name__}: {error}"))
         except BaseException:
             # Told to stop (a signal becomes SystemExit): what the work started is gone by now.
             with contextlib.suppress(StoreUnavailable):  # then the lease runs out
-                leases.give_back(store, claim, "the worker was told to stop")
+                leases.give_back(store, lease, "the worker was told to stop")
             raise
         if not patiently(keep):
-            log.warning("fenced_off", fence=claim.fence)
+            log.warning("fenced_off", fence=lease.fence)
             return StageEnd.LOST
-        log.info("stored", fence=claim.fence)
+        log.info("stored", fence=lease.fence)
         return StageEnd.STORED
 
 
-def _fail(deps: StageDeps, claim: Claim, error: GraderError) -> StageEnd:
-    state = leases.fail(deps.store, claim, f"{type(error).__name__}: {error}", deps.retry, retryable=error.retry)
+def _fail(deps: StageDeps, lease: Lease, error: GraderError) -> StageEnd:
+    state = leases.fail(deps.store, lease, f"{type(error).__name__}: {error}", deps.retry, retryable=error.retry)
     trace = error.traceback if isinstance(error, JudgeFailed) else ""
     log.error("failed", error=str(error)[:500], state=state, traceback_of_check=trace)
     return StageEnd.FAILED if state is not None else StageEnd.LOST

@@ -9,8 +9,8 @@ import structlog
 from grader_service.errors import StoreUnavailable
 from grader_service.model.progress import ProgressEvent, one_line
 from grader_service.run.progress import Progress, Silent
-from grader_service.store.claims import Claim
 from grader_service.store.engine import Store
+from grader_service.store.lease import Lease
 from grader_service.store.submissions import progress_to
 
 log = structlog.get_logger(__name__)
@@ -25,15 +25,15 @@ _MOST_LINES = 150
 Send = Callable[[ProgressEvent], object]
 
 
-def events_of(store: Store, send: Send, claim: Claim) -> Progress:
+def events_of(store: Store, send: Send, lease: Lease) -> Progress:
     """What hears about a claimed run: nobody where its platform did not ask, or nobody sits and waits."""
-    if claim.item_id is not None:
+    if lease.item_id is not None:
         return Silent()
     try:
-        asked = progress_to(store, claim.submission_id, claim.run_id)
+        asked = progress_to(store, lease.submission_id, lease.run_id)
     except StoreUnavailable:
         asked = None
-    return Silent() if asked is None else RunEvents(claim, send)
+    return Silent() if asked is None else RunEvents(lease, send)
 
 
 class RunEvents:
@@ -43,8 +43,8 @@ class RunEvents:
         send: takes events, which may be lost; it raises nothing, and returns at once.
     """
 
-    def __init__(self, claim: Claim, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
-        self._claim = claim
+    def __init__(self, lease: Lease, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
+        self._lease = lease
         self._send = send
         self._clock = clock
         self._stage = ""
@@ -74,8 +74,8 @@ class RunEvents:
         try:
             self._send(
                 ProgressEvent(
-                    submission_id=self._claim.submission_id,
-                    run_id=self._claim.run_id,
+                    submission_id=self._lease.submission_id,
+                    run_id=self._lease.run_id,
                     stage=self._stage,
                     elapsed_s=round(elapsed_s, 1),
                     limit_s=limit_s,

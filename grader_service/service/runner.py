@@ -36,9 +36,9 @@ from grader_service.service.readiness import Host
 from grader_service.store import results
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
-from grader_service.store.claims import Claim
 from grader_service.store.duplicates import measured_duplicates
 from grader_service.store.engine import Store
+from grader_service.store.lease import Lease
 from grader_service.store.submissions import load_submission
 from grader_service.store.tables import PREFLIGHT
 from sandbox.abortable import Abortable
@@ -75,7 +75,7 @@ class RunnerDeps:
     """How old a measured run of the same bytes may be whose findings are taken; 0 has every submission run."""
     references: KeptReferences | None = None
     """Rates of our reference from between runs; None to measure it in every run."""
-    progress: Callable[[Claim], Progress] = lambda _: Silent()
+    progress: Callable[[Lease], Progress] = lambda _: Silent()
     host: Host = field(default_factory=Host)
 
 
@@ -94,7 +94,7 @@ def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -
     return advance(
         "run",
         deps,
-        lambda claim: _Run(deps, claim, afterwards),
+        lambda lease: _Run(deps, lease, afterwards),
         limit_s=deps.limit_s,
         without_labs=deps.without_labs,
         preflights_only=deps.preflights_only,
@@ -117,11 +117,11 @@ def removal() -> Iterator[contextlib.ExitStack]:
 class _Run:
     """One run, as `pipeline.Work`."""
 
-    def __init__(self, deps: RunnerDeps, claim: Claim, afterwards: contextlib.ExitStack | None) -> None:
+    def __init__(self, deps: RunnerDeps, lease: Lease, afterwards: contextlib.ExitStack | None) -> None:
         self._deps = deps
-        self._claim = claim
+        self._lease = lease
         self._afterwards = afterwards
-        self._preflight = claim.purpose == PREFLIGHT
+        self._preflight = lease.purpose == PREFLIGHT
         self._sandbox = Abortable((deps.unprepared if self._preflight else None) or deps.sandbox)
 
     def abort(self) -> None:
@@ -137,7 +137,7 @@ class _Run:
         if isinstance(prepared, Evidence):
             # No attempt of the learner: nothing was measured, so noise got no new chance.
             log.info("run_deduplicated", reused_from=prepared.run.run_id)
-            return self._kept("evidence", as_own(prepared, self._claim.run_id))
+            return self._kept("evidence", as_own(prepared, self._lease.run_id))
         try:
             return self._execute(*prepared)
         except NotBegun as error:
@@ -149,15 +149,15 @@ class _Run:
 
     def _prepare(self) -> Evidence | tuple[Submission, RunPlan, LabSpec]:
         """What the run needs from the database; or what was measured of the same bytes before, if that shall do."""
-        deps, claim = self._deps, self._claim
-        submission = load_submission(deps.store, claim.submission_id)
+        deps, lease = self._deps, self._lease
+        submission = load_submission(deps.store, lease.submission_id)
         # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
-        attempt = attempt_number(deps.store, claim.submission_id)
-        plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
+        attempt = attempt_number(deps.store, lease.submission_id)
+        plan = RunPlan.model_validate({**lease.plan, "attempt": attempt})
         lab = read_lab(kept_text(deps.store, plan.lab), f"lab {submission.lab}")
         self._sandbox = self._sandbox.of_image(lab.image)
-        if deps.reuse_days and claim.item_id is None and not self._preflight:
-            duplicates = measured_duplicates(deps.store, claim, days=deps.reuse_days)
+        if deps.reuse_days and lease.item_id is None and not self._preflight:
+            duplicates = measured_duplicates(deps.store, lease, days=deps.reuse_days)
             found = evidence_of_duplicate(deps.store, duplicates, lab, self._sandbox.facts, deps.device, deps.gpu)
             if found is not None:
                 return found
@@ -166,7 +166,7 @@ class _Run:
     def _execute(self, submission: Submission, plan: RunPlan, lab: LabSpec) -> Callable[[], bool]:
         deps, sandbox, preflight = self._deps, self._sandbox, self._preflight
         device: Device = "cpu" if preflight else deps.device
-        with _fetching(deps, self._claim) as folder:
+        with _fetching(deps, self._lease) as folder:
             path = folder / "artifact"
             with beginning():
                 deps.artifacts.copy_to(submission.sha256, path)
@@ -178,8 +178,8 @@ class _Run:
                     plan,
                     sandbox,
                     device,
-                    deps.progress(self._claim),
-                    run_id=self._claim.run_id,
+                    deps.progress(self._lease),
+                    run_id=self._lease.run_id,
                     measure=try_graph if preflight else partial(measure, references=deps.references),
                     gpu=None if preflight else deps.gpu,
                     probes=probes,
@@ -191,7 +191,7 @@ class _Run:
                 raise
             except SubmissionRejected as error:
                 name, isolated = sandbox.facts.name, sandbox.facts.isolated
-                run_id = self._claim.run_id
+                run_id = self._lease.run_id
                 found = Rejection.of(error, run_id=run_id, device=device, sandbox=name, isolated=isolated)
                 return self._kept("rejection", found)
             except Exception:
@@ -207,13 +207,13 @@ class _Run:
         self, kind: results.EvidenceKind, document: Evidence | Rejection, blobs: Mapping[str, bytes] | None = None
     ) -> Callable[[], bool]:
         data = document.model_dump_json().encode()
-        return lambda: results.store_evidence(self._deps.store, self._claim, kind, data, blobs or {})
+        return lambda: results.store_evidence(self._deps.store, self._lease, kind, data, blobs or {})
 
 
 @contextlib.contextmanager
-def _fetching(deps: RunnerDeps, claim: Claim) -> Iterator[Path]:
+def _fetching(deps: RunnerDeps, lease: Lease) -> Iterator[Path]:
     """A folder for what is fetched, on the disk of the runs: /tmp may be small. After a kill a sweep removes it."""
-    folder = OwnedFolder(deps.state_dir, f"{claim.run_id}-fetched-{secrets.token_hex(4)}")
+    folder = OwnedFolder(deps.state_dir, f"{lease.run_id}-fetched-{secrets.token_hex(4)}")
     try:
         folder.create()
     except OSError as error:

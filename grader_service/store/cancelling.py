@@ -1,7 +1,7 @@
 """Ends runs on an operator's word, whether they wait or are under way.
 
 A learner's run goes to the judge, which answers the platform with a `rejected` verdict that says why; a worker that has
-it finds its claim gone, and stops. A run of a re-grade has nobody to answer: its item is given up.
+it finds its lease gone, and stops. A run of a re-grade has nobody to answer: its item is given up.
 """
 
 from sqlalchemy import Connection, Row, select, update

@@ -8,23 +8,23 @@ from sqlalchemy.orm import aliased
 
 from grader_service.model.verdict import Status
 from grader_service.store.attempts import MEASURED
-from grader_service.store.claims import Claim
 from grader_service.store.clock import days_ago
 from grader_service.store.engine import Store
+from grader_service.store.lease import Lease
 from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
 
 _MOST = 5
 _DECIDED = (Status.PASSED.value, Status.FAILED.value)
 
 
-def measured_duplicates(store: Store, claim: Claim, *, days: float) -> list[str]:
+def measured_duplicates(store: Store, lease: Lease, *, days: float) -> list[str]:
     """Ids of runs that were asked for the same of the same bytes, lab, steps and file name; the newest first.
 
     Only such as led to a verdict in force that decides: what was unverified, inconclusive or an infrastructure
     failure is worth another run.
 
     Args:
-        claim: on the run that might be a duplicate.
+        lease: on the run that might be a duplicate.
         days: the oldest that count.
 
     Raises:
@@ -43,7 +43,7 @@ def measured_duplicates(store: Store, claim: Claim, *, days: float) -> list[str]
         .join(VerdictRow, (VerdictRow.run_id == RunRow.run_id) & VerdictRow.current)
         .join(EvidenceRow, EvidenceRow.run_id == RunRow.run_id)
         .where(
-            own.submission_id == claim.submission_id,
+            own.submission_id == lease.submission_id,
             RunRow.item_id.is_(None),
             VerdictRow.status.in_(_DECIDED),
             EvidenceRow.kind == MEASURED,
@@ -55,7 +55,7 @@ def measured_duplicates(store: Store, claim: Claim, *, days: float) -> list[str]
     )
     with store.transaction() as connection:
         rows = connection.execute(statement).all()
-    return [row.run_id for row in rows if _asked(row.plan) == _asked(claim.plan)]
+    return [row.run_id for row in rows if _asked(row.plan) == _asked(lease.plan)]
 
 
 def _asked(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
+from grader_service.store.lease import Lease
 from grader_service.store.tables import EventRow, table_of
 
 REFUSED = "refused"
@@ -28,9 +28,9 @@ def record(
     record_all(connection, kind, actor, [(submission_id, run_id, detail)], batch_id=batch_id)
 
 
-def record_of(connection: Connection, kind: str, claim: Claim, **detail: Any) -> None:
-    """Adds one event about a claimed run, by who holds the claim."""
-    record(connection, kind, claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, **detail)
+def record_of(connection: Connection, kind: str, lease: Lease, **detail: Any) -> None:
+    """Adds one event about a claimed run, by who holds the lease."""
+    record(connection, kind, lease.owner, submission_id=lease.submission_id, run_id=lease.run_id, **detail)
 
 
 def record_all(

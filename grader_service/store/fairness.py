@@ -169,7 +169,7 @@ def stand_behind(connection: Connection, run_id: str, fence: int, *, served: boo
     them in the same order, waiting run first; in the other order the two transactions would deadlock.
 
     Args:
-        fence: of the claim on it; where that does not hold any more, nothing changes.
+        fence: of the lease on it; where that does not hold any more, nothing changes.
         served: whether something came of it, so that its learner goes to the end of the line.
     """
     own = select(RunRow.learner, RunRow.priority, held_s().label("held_s"))

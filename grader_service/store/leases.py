@@ -1,4 +1,4 @@
-"""Claims runs, keeps them, and gives them back. A claim raises the fence; an older claim's writes are refused."""
+"""Claims runs, keeps them, and gives them back. Each lease has a higher fence; writes of older ones are refused."""
 
 import time
 from collections.abc import Collection
@@ -23,11 +23,11 @@ from grader_service.model.base import neutralise
 from grader_service.retry_policy import Retry, RetryPolicy
 from grader_service.store import devices, regrade_items
 from grader_service.store.advisory_locks import AdvisoryLock
-from grader_service.store.claims import Claim, Stage
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record_of
 from grader_service.store.fairness import charge, next_share, stand_behind
+from grader_service.store.lease import Lease, Stage
 from grader_service.store.tables import (
     PREFLIGHT,
     PRIORITY,
@@ -60,7 +60,7 @@ def claim(
     *,
     without_labs: Collection[str] = (),
     preflights_only: bool = False,
-) -> Claim | None:
+) -> Lease | None:
     """Claims the run that should come next: preflights, then live, then regrade, one at a time per learner.
 
     Runs that wait for a runner are taken by the shares of their cohorts and the turns of their learners (`fairness`),
@@ -70,7 +70,7 @@ def claim(
 
     Args:
         owner: who claims, for the audit trail; a runner is `host/device/instance`.
-        lease_s: how long the claim holds unless it is renewed.
+        lease_s: how long the lease holds unless it is renewed.
         without_labs: ids of labs whose runs are left to others.
         preflights_only: whether all but preflights are left to others.
 
@@ -94,7 +94,7 @@ def claim(
                 connection.execute(_ONE_CLAIMS)
             row = connection.execute(claiming, values).mappings().one_or_none()
             if row is not None:
-                found = Claim(stage=stage, owner=owner, **row)
+                found = Lease(stage=stage, owner=owner, **row)
                 record_of(connection, f"{stage}_claimed", found, fence=found.fence)
                 return found
             if store.is_sqlite or connection.execute(one_waits, values).first() is None:
@@ -173,26 +173,26 @@ def _claimable(stage: Stage, *, choosy: bool, preflights_only: bool) -> list[Col
     return conditions
 
 
-def renew(store: Store, claim: Claim, lease_s: float) -> bool:
+def renew(store: Store, lease: Lease, lease_s: float) -> bool:
     """Extends the lease; False when the run is no longer ours, so that the work must be dropped."""
     with store.transaction() as connection:
-        done = connection.execute(update(RunRow).where(*held(claim)).values(lease_until=db_now() + lease_s))
+        done = connection.execute(update(RunRow).where(*held(lease)).values(lease_until=db_now() + lease_s))
         return bool(done.rowcount)
 
 
-def give_back(store: Store, claim: Claim, why: str) -> bool:
+def give_back(store: Store, lease: Lease, why: str) -> bool:
     """Puts a run back untouched, at no cost: a worker that is told to stop returns its work."""
-    of_item = claim.item_id is not None and claim.stage == "run"
+    of_item = lease.item_id is not None and lease.stage == "run"
     with store.transaction() as connection:
         if of_item:
-            regrade_items.hold_batch(connection, claim)
-        if claim.stage == "run":
-            stand_behind(connection, claim.run_id, claim.fence, served=False)
+            regrade_items.hold_batch(connection, lease)
+        if lease.stage == "run":
+            stand_behind(connection, lease.run_id, lease.fence, served=False)
         done = connection.execute(
             update(RunRow)
-            .where(*held(claim))
+            .where(*held(lease))
             .values(
-                state=_FROM[claim.stage].value,
+                state=_FROM[lease.stage].value,
                 lease_owner=None,
                 lease_until=None,
                 not_before=db_now(),
@@ -201,15 +201,15 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
         )
         if done.rowcount:
             if of_item:
-                regrade_items.spend(connection, claim.run_id, claim.item_id)
-                regrade_items.requeued(connection, claim)
-            record_of(connection, "given_back", claim, why=why)
-            if claim.stage == "run":
-                charge(connection, claim.run_id)
+                regrade_items.spend(connection, lease.run_id, lease.item_id)
+                regrade_items.requeued(connection, lease)
+            record_of(connection, "given_back", lease, why=why)
+            if lease.stage == "run":
+                charge(connection, lease.run_id)
         return bool(done.rowcount)
 
 
-def fail(store: Store, claim: Claim, error: str, policy: RetryPolicy, *, retryable: bool = True) -> RunState | None:
+def fail(store: Store, lease: Lease, error: str, policy: RetryPolicy, *, retryable: bool = True) -> RunState | None:
     """Records an infrastructure failure: the run is tried again after a delay, or dead-lettered.
 
     Args:
@@ -219,29 +219,29 @@ def fail(store: Store, claim: Claim, error: str, policy: RetryPolicy, *, retryab
         The run's new state; None when it is no longer ours.
     """
     with store.transaction() as connection:
-        return settle_failure(connection, claim, error, policy, retryable=retryable)
+        return settle_failure(connection, lease, error, policy, retryable=retryable)
 
 
 def settle_failure(
-    connection: Connection, claim: Claim, error: str, policy: RetryPolicy, *, retryable: bool = True
+    connection: Connection, lease: Lease, error: str, policy: RetryPolicy, *, retryable: bool = True
 ) -> RunState | None:
     """`fail`, inside a transaction of the caller's."""
-    needed = claim.item_id is None or regrade_items.hold_batch(connection, claim)
-    attempts = claim.attempts + 1
+    needed = lease.item_id is None or regrade_items.hold_batch(connection, lease)
+    attempts = lease.attempts + 1
     changes: dict[str, Any] = {}
     decision = policy.decide(attempts, retryable=retryable)
     if isinstance(decision, Retry):
-        state = _FROM[claim.stage]
+        state = _FROM[lease.stage]
         changes["not_before"] = db_now() + decision.after_s
     else:
         # A run that its batch has given up is cancelled: no operator could do anything about it.
         state = RunState.NEEDS_ATTENTION if needed else RunState.CANCELLED
-    if claim.stage == "run":
-        stand_behind(connection, claim.run_id, claim.fence, served=False)
-        changes |= {"failed_host": devices.host_of(claim.owner), "failed_device": devices.device_of(claim.owner)}
+    if lease.stage == "run":
+        stand_behind(connection, lease.run_id, lease.fence, served=False)
+        changes |= {"failed_host": devices.host_of(lease.owner), "failed_device": devices.device_of(lease.owner)}
     done = connection.execute(
         update(RunRow)
-        .where(*held(claim))
+        .where(*held(lease))
         .values(
             **changes,
             state=state.value,
@@ -255,14 +255,14 @@ def settle_failure(
     )
     if not done.rowcount:
         return None
-    if claim.item_id is not None:
-        regrade_items.run_failed(connection, claim, error, dead_lettered=state is RunState.NEEDS_ATTENTION)
+    if lease.item_id is not None:
+        regrade_items.run_failed(connection, lease, error, dead_lettered=state is RunState.NEEDS_ATTENTION)
         if state is RunState.RUN_QUEUED:
-            regrade_items.requeued(connection, claim)
+            regrade_items.requeued(connection, lease)
     kind = "needs_attention" if state is RunState.NEEDS_ATTENTION else "failed_by_us"
-    record_of(connection, kind, claim, attempts=attempts, error=neutralise(error[:1000]))
-    if claim.stage == "run":
-        charge(connection, claim.run_id)
+    record_of(connection, kind, lease, attempts=attempts, error=neutralise(error[:1000]))
+    if lease.stage == "run":
+        charge(connection, lease.run_id)
     return state
 
 
@@ -273,10 +273,10 @@ def failed_here(store: Store, run_id: str, owner: str) -> bool:
     return found is not None and found == devices.host_of(owner)
 
 
-def held(claim: Claim) -> tuple[ColumnElement[bool], ...]:
-    """Conditions under which this claim may still write."""
+def held(lease: Lease) -> tuple[ColumnElement[bool], ...]:
+    """Conditions under which this lease may still write."""
     return (
-        RunRow.run_id == claim.run_id,
-        RunRow.fence == claim.fence,
-        RunRow.state == _TO[claim.stage].value,
+        RunRow.run_id == lease.run_id,
+        RunRow.fence == lease.fence,
+        RunRow.state == _TO[lease.stage].value,
     )

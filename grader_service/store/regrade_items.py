@@ -8,9 +8,9 @@ from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, comparable
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.model.verdict_summary import VerdictSummary, summary_of
-from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
 from grader_service.store.events import record, record_of
+from grader_service.store.lease import Lease
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
 from grader_service.store.review_cases import open_cases
 from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
@@ -22,15 +22,15 @@ _REHEARSED = (
 )
 
 
-def hold_batch(connection: Connection, claim: Claim) -> bool:
+def hold_batch(connection: Connection, lease: Lease) -> bool:
     """Keeps a run's batch from being paused or ended until the transaction ends; whether its item needs the run still.
 
     Call it before anything is written: operators lock a batch before its runs and items.
     """
-    hold_batches(connection, [] if claim.item_id is None else [claim.item_id])
+    hold_batches(connection, [] if lease.item_id is None else [lease.item_id])
     # A statement of its own, to see what the previous holder of the batch has written (READ COMMITTED).
-    needed = select(RegradeItemRow.run_id).where(RegradeItemRow.id == claim.item_id)
-    return connection.execute(needed).scalar_one_or_none() == claim.run_id
+    needed = select(RegradeItemRow.run_id).where(RegradeItemRow.id == lease.item_id)
+    return connection.execute(needed).scalar_one_or_none() == lease.run_id
 
 
 def hold_batches(
@@ -62,10 +62,10 @@ def spend(connection: Connection, run_id: str, item_id: int | None) -> None:
     )
 
 
-def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Mapping[str, str]) -> None:
+def run_judged(connection: Connection, lease: Lease, verdict: Verdict, seen: Mapping[str, str]) -> None:
     """Stages the verdict of an item's run. A run whose item was given up meanwhile leaves its verdict behind."""
     item = connection.execute(
-        select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
+        select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == lease.item_id)
     ).one()
     standing = select(VerdictRow.standing).where(VerdictRow.verdict_id == item.base_verdict_id)
     base = VerdictSummary.model_validate_json(connection.execute(standing).scalar_one())
@@ -77,7 +77,7 @@ def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Map
             verdict_values(
                 verdict,
                 summary,
-                run_id=claim.run_id,
+                run_id=lease.run_id,
                 current=False,
                 supersedes=item.base_verdict_id,
                 batch_id=item.batch_id,
@@ -87,7 +87,7 @@ def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Map
     open_cases(connection, verdict, item.base_verdict_id, seen)
     connection.execute(
         update(RegradeItemRow)
-        .where(RegradeItemRow.id == claim.item_id, RegradeItemRow.run_id == claim.run_id)
+        .where(RegradeItemRow.id == lease.item_id, RegradeItemRow.run_id == lease.run_id)
         .values(
             state=(ItemState.NEEDS_ATTENTION if weaker else ItemState.DONE).value,
             verdict_id=None if weaker else verdict.verdict_id,
@@ -99,7 +99,7 @@ def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Map
     record_of(
         connection,
         "regraded_aside",
-        claim,
+        lease,
         batch_id=item.batch_id,
         verdict_id=verdict.verdict_id,
         status=verdict.status.value,
@@ -107,7 +107,7 @@ def run_judged(connection: Connection, claim: Claim, verdict: Verdict, seen: Map
     )
 
 
-def requeued(connection: Connection, claim: Claim) -> None:
+def requeued(connection: Connection, lease: Lease) -> None:
     """An item's run waits again; where its batch, which is held, does not go on it is taken back.
 
     Call it after the run was written.
@@ -115,36 +115,36 @@ def requeued(connection: Connection, claim: Claim) -> None:
     row = connection.execute(
         select(RegradeBatchRow.state, RegradeItemRow.run_id)
         .join(RegradeItemRow, RegradeItemRow.batch_id == RegradeBatchRow.batch_id)
-        .where(RegradeItemRow.id == claim.item_id)
+        .where(RegradeItemRow.id == lease.item_id)
     ).one()
-    if row.state == BatchState.RUNNING.value and row.run_id == claim.run_id:
+    if row.state == BatchState.RUNNING.value and row.run_id == lease.run_id:
         return
     connection.execute(
         update(RunRow)
-        .where(RunRow.run_id == claim.run_id, RunRow.state == RunState.RUN_QUEUED.value)
+        .where(RunRow.run_id == lease.run_id, RunRow.state == RunState.RUN_QUEUED.value)
         .values(state=RunState.CANCELLED.value, finished_at=db_now())
     )
     connection.execute(
         update(RegradeItemRow)
         .where(
-            RegradeItemRow.id == claim.item_id,
-            RegradeItemRow.run_id == claim.run_id,
+            RegradeItemRow.id == lease.item_id,
+            RegradeItemRow.run_id == lease.run_id,
             RegradeItemRow.state == ItemState.WORKING.value,
         )
         .values(state=ItemState.WAITING.value, run_id=None)
     )
 
 
-def run_failed(connection: Connection, claim: Claim, error: str, *, dead_lettered: bool) -> None:
+def run_failed(connection: Connection, lease: Lease, error: str, *, dead_lettered: bool) -> None:
     """An infrastructure failure in an item's run; dead-lettered ones wait for an operator."""
-    if claim.stage == "run":
-        spend(connection, claim.run_id, claim.item_id)
+    if lease.stage == "run":
+        spend(connection, lease.run_id, lease.item_id)
     changes: dict[str, object] = {"last_error": neutralise(error[:4000])}
     if dead_lettered:
         changes["state"] = ItemState.NEEDS_ATTENTION.value
     connection.execute(
         update(RegradeItemRow)
-        .where(RegradeItemRow.id == claim.item_id, RegradeItemRow.run_id == claim.run_id)
+        .where(RegradeItemRow.id == lease.item_id, RegradeItemRow.run_id == lease.run_id)
         .values(**changes)
     )
 

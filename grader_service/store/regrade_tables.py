@@ -72,7 +72,7 @@ class RegradeItemRow(Base):
     """The run whose evidence is judged again."""
     state: Mapped[str] = mapped_column(String(16))
     lease_owner: Mapped[str | None]
-    """Names the claim, a new one each time: what another claim writes is refused."""
+    """Names the lease, a new one each time: what another lease writes is refused."""
     lease_until: Mapped[float | None]
     attempts: Mapped[int] = mapped_column(Integer, default=0)
     not_before: Mapped[float]

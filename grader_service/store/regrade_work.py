@@ -61,7 +61,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Chunk:
-    """The right to work on some items of a batch, until its lease ends or somebody claims them anew."""
+    """The right to work on some items of a batch, until it expires or another worker claims them."""
 
     batch_id: str
     token: str
@@ -377,7 +377,7 @@ def settle_all(store: Store, actor: str) -> int:
 
 
 def _held(chunk: Chunk, jobs: Sequence[Job]) -> tuple[Any, ...]:
-    """Conditions under which this claim may still write."""
+    """Conditions under which this lease may still write."""
     return (
         RegradeItemRow.id.in_([job.item_id for job in jobs]),
         RegradeItemRow.lease_owner == chunk.token,

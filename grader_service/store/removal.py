@@ -45,7 +45,7 @@ def empty_evidence(connection: Connection, run_id: str) -> None:
 def remove_submission(connection: Connection, submission_id: str) -> Counter[str]:
     """Removes a submission with its runs, evidence, verdicts and answers; returns how many rows of each kind.
 
-    Its events stay. A runner or judge that is at work on it finds that its claim does not hold any more. Call
+    Its events stay. A runner or judge that is at work on it finds that its lease does not hold any more. Call
     `hold_blobs` before.
     """
     runs = connection.execute(select(RunRow.run_id).where(RunRow.submission_id == submission_id)).scalars().all()

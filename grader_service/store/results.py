@@ -1,4 +1,4 @@
-"""Stores what runs and judges produce; each write counts only while its claim holds."""
+"""Stores what runs and judges produce; each write counts only while its lease holds."""
 
 import hashlib
 import json
@@ -14,11 +14,11 @@ from grader_service.model.review import Reviews
 from grader_service.model.verdict import Mode, Status, Verdict
 from grader_service.model.verdict_summary import summary_of
 from grader_service.store import regrade_items
-from grader_service.store.claims import Claim
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record_of
 from grader_service.store.fairness import charge, held_s, stand_behind
+from grader_service.store.lease import Lease
 from grader_service.store.leases import held
 from grader_service.store.outbox import Waiter, enqueue
 from grader_service.store.retention_tables import EvidenceBlobRow
@@ -48,13 +48,13 @@ class StoredEvidence:
     document: bytes
 
 
-def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: bytes, blobs: Mapping[str, bytes]) -> bool:
-    """Keeps what a run found and queues its judging; False when the claim no longer holds and nothing was kept."""
+def store_evidence(store: Store, lease: Lease, kind: EvidenceKind, document: bytes, blobs: Mapping[str, bytes]) -> bool:
+    """Keeps what a run found and queues its judging; False when the lease no longer holds and nothing was kept."""
     with store.transaction() as connection:
-        stand_behind(connection, claim.run_id, claim.fence, served=True)
+        stand_behind(connection, lease.run_id, lease.fence, served=True)
         done = connection.execute(
             update(RunRow)
-            .where(*held(claim))
+            .where(*held(lease))
             .values(
                 state=RunState.JUDGE_QUEUED.value,
                 lease_owner=None,
@@ -66,16 +66,16 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
             )
         )
         if not done.rowcount:
-            _fenced(connection, claim)
+            _fenced(connection, lease)
             return False
-        if claim.item_id is not None:
-            regrade_items.spend(connection, claim.run_id, claim.item_id)
+        if lease.item_id is not None:
+            regrade_items.spend(connection, lease.run_id, lease.item_id)
         for digest, data in sorted(blobs.items()):  # as all who hold several
             store_blob(connection, digest, data)
         connection.execute(
             insert(EvidenceRow).values(
-                run_id=claim.run_id,
-                fence=claim.fence,
+                run_id=lease.run_id,
+                fence=lease.fence,
                 kind=kind,
                 sha256=hashlib.sha256(document).hexdigest(),
                 size_bytes=len(document),
@@ -83,9 +83,9 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
                 created_at=db_now(),
             )
         )
-        _note_blobs(connection, claim.run_id, document)
-        record_of(connection, "run_done", claim, kind_of=kind)
-        charge(connection, claim.run_id)
+        _note_blobs(connection, lease.run_id, document)
+        record_of(connection, "run_done", lease, kind_of=kind)
+        charge(connection, lease.run_id)
         return True
 
 
@@ -129,19 +129,19 @@ def unpacked(run_id: str, kind: EvidenceKind, sha256: str, compressed: bytes) ->
     return StoredEvidence(kind, document)
 
 
-def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews | None = None) -> bool:
-    """Puts a verdict in force, supersedes the one before it, and queues every answer; False when the claim is lost.
+def store_verdict(store: Store, lease: Lease, verdict: Verdict, reviews: Reviews | None = None) -> bool:
+    """Puts a verdict in force, supersedes the one before it, and queues every answer; False when the lease is lost.
 
     The verdict of a run that serves a re-grade is staged: the batch decides whether it comes in force. What is
     left to a person waits from now on, with what `reviews` has to show.
     """
     seen = {} if reviews is None else reviews.seen
     with store.transaction() as connection:
-        if claim.item_id is not None:
-            regrade_items.hold_batch(connection, claim)
+        if lease.item_id is not None:
+            regrade_items.hold_batch(connection, lease)
         done = connection.execute(
             update(RunRow)
-            .where(*held(claim))
+            .where(*held(lease))
             .values(
                 state=RunState.DONE.value,
                 lease_owner=None,
@@ -151,17 +151,17 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews
             )
         )
         if not done.rowcount:
-            _fenced(connection, claim)
+            _fenced(connection, lease)
             return False
-        if claim.item_id is not None:
-            regrade_items.run_judged(connection, claim, verdict, seen)
+        if lease.item_id is not None:
+            regrade_items.run_judged(connection, lease, verdict, seen)
             return True
-        hold_submission(connection, claim.submission_id)  # a waiter that comes now is seen below, or sees the verdict
-        put_in_force(connection, verdict, run_id=claim.run_id, seen=seen)
+        hold_submission(connection, lease.submission_id)  # a waiter that comes now is seen below, or sees the verdict
+        put_in_force(connection, verdict, run_id=lease.run_id, seen=seen)
         record_of(
             connection,
             "verdict",
-            claim,
+            lease,
             verdict_id=verdict.verdict_id,
             status=(verdict.mode if verdict.mode is Mode.PREFLIGHT else verdict.status).value,
             checks={check.id: check.outcome.value for check in verdict.checks},
@@ -232,7 +232,7 @@ def load_blob(store: Store, digest: str) -> bytes:
     return data
 
 
-def _fenced(connection: Connection, claim: Claim) -> None:
-    if connection.execute(select(RunRow.run_id).where(RunRow.run_id == claim.run_id)).first() is None:
+def _fenced(connection: Connection, lease: Lease) -> None:
+    if connection.execute(select(RunRow.run_id).where(RunRow.run_id == lease.run_id)).first() is None:
         return  # everything about its learner was erased
-    record_of(connection, "fenced_off", claim, stage=claim.stage, fence=claim.fence)
+    record_of(connection, "fenced_off", lease, stage=lease.stage, fence=lease.fence)

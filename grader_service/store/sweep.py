@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, Row, and_, or_, select, update
 
 from grader_service.retry_policy import RetryPolicy
 from grader_service.store import devices
-from grader_service.store.claims import Claim, Stage
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
+from grader_service.store.lease import Lease, Stage
 from grader_service.store.leases import settle_failure
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import hold_batches
@@ -63,7 +63,7 @@ def expire_leases(store: Store, policy: RetryPolicy) -> int:
         unfit = devices.quarantined(connection) if rows else set()
 
         def take_back(row: Row[Any]) -> None:
-            claim = Claim(
+            lease = Lease(
                 row.run_id,
                 row.submission_id,
                 _STAGE[row.state],
@@ -72,11 +72,11 @@ def expire_leases(store: Store, policy: RetryPolicy) -> int:
                 row.attempts,
                 item_id=row.item_id,
             )
-            error = f"{claim.owner} stopped renewing its lease while {row.state}"
-            lost_device = claim.stage == "run" and (device := devices.device_of(claim.owner)) in unfit
+            error = f"{lease.owner} stopped renewing its lease while {row.state}"
+            lost_device = lease.stage == "run" and (device := devices.device_of(lease.owner)) in unfit
             if lost_device:
                 error = f"{error}, and {device} was taken out of service"
-            settle_failure(connection, claim, error, policy, retryable=not lost_device)
+            settle_failure(connection, lease, error, policy, retryable=not lost_device)
 
         left = one_by_one(connection, rows, take_back, lambda row: row.run_id)
     tell(left, "runs whose lease ended")

@@ -122,7 +122,7 @@ class RunRow(Base):
     plan: Mapped[dict[str, Any]]
     """What the run has to collect, as the lab's checks asked when it was queued; see `RunPlan`."""
     fence: Mapped[int] = mapped_column(Integer, default=0)
-    """Raised by every claim; what an older claim writes is refused."""
+    """Raised by every claim; writes under an older lease are refused."""
     lease_owner: Mapped[str | None]
     lease_until: Mapped[float | None]
     attempts: Mapped[int] = mapped_column(Integer, default=0)

@@ -10,8 +10,8 @@ Stage = Literal["run", "judge"]
 
 
 @dataclass(frozen=True)
-class Claim:
-    """The right to work on a run, until its lease ends or somebody claims it anew."""
+class Lease:
+    """The right to work on a run, until it expires or another worker claims the run."""
 
     run_id: str
     submission_id: str
