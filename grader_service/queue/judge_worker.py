@@ -37,9 +37,9 @@ from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.readiness import (
     BROKER,
     RESULTS,
-    Probe,
     Readiness,
-    judging_probes,
+    Requirement,
+    judging_requirements,
 )
 from grader_service.service.retaining import Retention
 from grader_service.service.reviewing import judge_reviewed
@@ -89,8 +89,8 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         settings.state_dir,
         (pulse.ANY,),
         [
-            *judging_probes(settings.state_dir, store, deps.signer),
-            *(Probe(name, partial(require_answer, redis, name)) for name, redis in servers.items()),
+            *judging_requirements(settings.state_dir, store, deps.signer),
+            *(Requirement(name, partial(require_answer, redis, name)) for name, redis in servers.items()),
         ],
         # One that is away was waited for already.
         memory=lambda: fullness({name: redis for name, redis in servers.items() if name not in readiness.missing}),

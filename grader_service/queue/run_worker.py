@@ -34,9 +34,9 @@ from grader_service.service import pulse
 from grader_service.service.gate import DeviceGate
 from grader_service.service.pipeline import StageEnd
 from grader_service.service.progress_events import events_of
-from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, device_probe
+from grader_service.service.readiness import BROKER, Readiness, Requirement, database_requirement, device_requirement
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe
+from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceTrial
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.state_folder import require_own
@@ -94,17 +94,17 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 log.error("sandbox_outdated", remedy="this worker ends; start another, which asks what is there now")
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        space = RunSpaceProbe(sandbox, settings.state_dir, word, lambda: tasks.idle, outdated=end)
+        space = RunSpaceTrial(sandbox, settings.state_dir, word, lambda: tasks.idle, outdated=end)
         readiness = Readiness(
             identity,
             store,
             settings.state_dir,
             (pulse.ANY, pulse.of_device(device)),
             [
-                Probe(RUN_SPACE, space.look),
-                database_probe(store),
-                Probe(BROKER, lambda: require_answer(redis)),
-                device_probe(store, device, canary=gpu is not None and settings.canary_minutes > 0),
+                Requirement(RUN_SPACE, space.look),
+                database_requirement(store),
+                Requirement(BROKER, lambda: require_answer(redis)),
+                device_requirement(store, device, canary=gpu is not None and settings.canary_minutes > 0),
             ],
             chores=lambda: sweeper.failing,
         )

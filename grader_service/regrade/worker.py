@@ -18,7 +18,7 @@ from grader_service.regrade.releasing import ReleaseDeps, release_due
 from grader_service.retry_policy import REGRADE_ITEMS
 from grader_service.service import pulse
 from grader_service.service.expiring import Expiry
-from grader_service.service.readiness import Readiness, judging_probes
+from grader_service.service.readiness import Readiness, judging_requirements
 from grader_service.service.second_opinions import second_opinions_of
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
@@ -54,7 +54,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         store,
         settings.state_dir,
         (pulse.REGRADE,),
-        judging_probes(settings.state_dir, store, signer),
+        judging_requirements(settings.state_dir, store, signer),
         chores=lambda: sweeper.failing,
     )
     expiry = Expiry(lambda: expire_items(store, policy), settings.lease_s, readiness)

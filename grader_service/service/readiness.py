@@ -1,4 +1,4 @@
-"""Whether a worker can do its work, probed at each round of its sweeper.
+"""Whether a worker can do its work, looked at in each round of its sweeper.
 
 Health checks of containers read the result in a file (`pulse`); operators, the admin page and metrics read it in the
 store (`store.workers`).
@@ -29,43 +29,43 @@ RESULTS = "results"
 
 
 @dataclass(frozen=True)
-class Probe:
+class Requirement:
     """One thing that a worker needs."""
 
     name: str
     look: Callable[[], object]
     """Raises when it is missing; a `GraderError` says what was found and what to do."""
     after: str | None = None
-    """A probe without which this one says nothing new."""
+    """A requirement without which this one need not be looked at."""
 
 
-def problems(probes: Sequence[Probe]) -> dict[str, str]:
-    """What is missing, by the name of the probe; empty where the worker can do its work."""
+def problems(requirements: Sequence[Requirement]) -> dict[str, str]:
+    """What is missing, by the name of the requirement; empty where the worker can do its work."""
     found: dict[str, str] = {}
-    for probe in probes:
-        if probe.after in found:
+    for requirement in requirements:
+        if requirement.after in found:
             continue
         try:
-            probe.look()
+            requirement.look()
         except GraderError as error:
-            found[probe.name] = str(error)[:_LONGEST]
-        except Exception as error:  # noqa: BLE001 - what a probe cannot do, the worker cannot do either
-            found[probe.name] = f"{type(error).__name__}: {error}"[:_LONGEST]
+            found[requirement.name] = str(error)[:_LONGEST]
+        except Exception as error:  # noqa: BLE001 - whatever fails, the worker lacks it
+            found[requirement.name] = f"{type(error).__name__}: {error}"[:_LONGEST]
     return found
 
 
-def database_probe(store: Store) -> Probe:
+def database_requirement(store: Store) -> Requirement:
     """The database answers, with a schema that this version can work with."""
-    return Probe(DATABASE, store.check_schema)
+    return Requirement(DATABASE, store.check_schema)
 
 
-def judging_probes(state_dir: Path, store: Store, signer: Signer) -> list[Probe]:
+def judging_requirements(state_dir: Path, store: Store, signer: Signer) -> list[Requirement]:
     """What a worker that judges needs: its own state folder, the database, and a signer."""
-    folder = Probe("state folder", lambda: state_folder.require_own(state_dir))
-    return [folder, database_probe(store), Probe("signer", signer.keys)]
+    folder = Requirement("state folder", lambda: state_folder.require_own(state_dir))
+    return [folder, database_requirement(store), Requirement("signer", signer.keys)]
 
 
-def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe:
+def device_requirement(store: Store, device_id: str, *, canary: bool = False) -> Requirement:
     """The device's steward has not taken it out of service; it may come back by a canary of its runner's."""
 
     def look() -> None:
@@ -76,7 +76,7 @@ def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe
                 remedy = f"a canary puts it back by itself once it grades again; or {remedy}"
             raise InfrastructureError(f"{device_id} is quarantined: {reason}; {remedy}")
 
-    return Probe("device", look, after=DATABASE)
+    return Requirement("device", look, after=DATABASE)
 
 
 class Readiness:
@@ -85,7 +85,7 @@ class Readiness:
     Args:
         state_dir: folder of the files that health checks read.
         files: their names.
-        probes: looked at in this order.
+        requirements: looked at in this order.
         memory: how full each Redis is, by its name; said with the rest.
         folders: where it keeps things beside the state folder, by name; how full their disks are is said as well.
         chores: those of its sweepers that fail, by name; said, too.
@@ -97,7 +97,7 @@ class Readiness:
         store: Store,
         state_dir: Path,
         files: Sequence[str],
-        probes: Sequence[Probe],
+        requirements: Sequence[Requirement],
         memory: Callable[[], Mapping[str, float]] = dict,
         folders: Mapping[str, Path] = MappingProxyType({}),
         chores: Callable[[], Mapping[str, workers.Failing]] = dict,
@@ -106,16 +106,16 @@ class Readiness:
         self._store = store
         self._state_dir = state_dir
         self._files = tuple(files)
-        self._probes = tuple(probes)
+        self._requirements = tuple(requirements)
         self._memory = memory
         self._folders = {"state": state_dir, **folders}
         self._chores = chores
         self.missing: Mapping[str, str] = {}
-        """What was missing in the last look, by the name of the probe."""
+        """What was missing in the last look, by the name of the requirement."""
 
     def look(self) -> None:
         """Looks at everything and says it. A chore of its sweeper."""
-        found = problems(self._probes)
+        found = problems(self._requirements)
         said = tuple(f"{name}: {what}" for name, what in found.items())
         if found != self.missing:
             self.missing = found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader_service import state_folder
 from grader_service.errors import Outdated
-from grader_service.service.readiness import Host, Probe, problems
+from grader_service.service.readiness import Host, Requirement, problems
 from sandbox.api import SandboxRunner, SpaceLimits
 
 RUN_SPACE = "run space"
@@ -26,7 +26,7 @@ def try_one(sandbox: SandboxRunner, state_dir: Path) -> None:
     """
     state_folder.require_own(state_dir)
     sandbox.look()
-    with sandbox.open_run(f"probe-{secrets.token_hex(8)}", _SMALL):
+    with sandbox.open_run(f"trial-{secrets.token_hex(8)}", _SMALL):
         pass
 
 
@@ -50,7 +50,7 @@ class HostWord:
         self._fit.value = 1
 
 
-class RunSpaceProbe:
+class RunSpaceTrial:
     """Tries a run space now and then while nothing runs, and at once after a failure; else the last result holds.
 
     Nothing is tried beside a run: that shows by itself that it could be begun, and it is measured.
@@ -81,7 +81,7 @@ class RunSpaceProbe:
         self._next = 0.0
 
     def look(self) -> None:
-        """For `readiness.Probe`."""
+        """For `readiness.Requirement`."""
         if self._word.fit and not (self._idle() and time.monotonic() >= self._next):
             return
         try:
@@ -100,7 +100,7 @@ class WatchedHost(Host):
 
     def __init__(self, word: HostWord, sandbox: SandboxRunner, state_dir: Path) -> None:
         self._word = word
-        self._probe = Probe(RUN_SPACE, lambda: try_one(sandbox, state_dir))
+        self._requirement = Requirement(RUN_SPACE, lambda: try_one(sandbox, state_dir))
 
     def fit(self) -> bool:
         """See `Host.fit`."""
@@ -108,7 +108,7 @@ class WatchedHost(Host):
 
     def misfit(self) -> str | None:
         """See `Host.misfit`; nothing is begun here from then on before the parent has made a run space."""
-        found = problems([self._probe]).get(RUN_SPACE)
+        found = problems([self._requirement]).get(RUN_SPACE)
         if found is not None:
             self._word.doubt()
         return found

@@ -6,7 +6,7 @@ import pytest
 
 from grader_service.regrade.bulk import judge_chunk
 from grader_service.service.judge import JudgeDeps, judge_next
-from grader_service.service.readiness import judging_probes, problems
+from grader_service.service.readiness import judging_requirements, problems
 from grader_service.signer.asking import SocketSigner
 from grader_service.signer.signatures import Signer, SignerAway, signed_by
 from grader_service.store import workers
@@ -65,26 +65,28 @@ class Leaving(Signer):
         return self._signer.keys()
 
 
-def test_nothing_is_claimed_while_nobody_signs(bench, tmp_path):
+def test_nothing_is_claimed_while_nobody_signs(local, tmp_path):
     """And a run that was claimed before goes back uncounted."""
-    submission_id = bench.submit()
-    bench.run_all(bench.deps())
-    before = bench.run(submission_id)
+    submission_id = local.submit()
+    local.run_all(local.deps())
+    before = local.run(submission_id)
     away = SocketSigner(tmp_path / "socket")
-    assert problems(judging_probes(tmp_path, bench.store, away))["signer"].startswith("the signer does not answer")
-    assert judge_next(JudgeDeps(bench.store, bench.registry, away, "judge")) is None
-    assert bench.run(submission_id) == before
-    assert judge_next(JudgeDeps(bench.store, bench.registry, Leaving(tmp_path, 0), "judge")) is None
-    after = bench.run(submission_id)
+    assert problems(judging_requirements(tmp_path, local.store, away))["signer"].startswith(
+        "the signer does not answer"
+    )
+    assert judge_next(JudgeDeps(local.store, local.registry, away, "judge")) is None
+    assert local.run(submission_id) == before
+    assert judge_next(JudgeDeps(local.store, local.registry, Leaving(tmp_path, 0), "judge")) is None
+    after = local.run(submission_id)
     assert (after.state, after.attempts) == (before.state, before.attempts)
-    assert "given_back" in [kind for kind, _ in bench.events(submission_id)]
-    assert bench.judge().status == "passed"
+    assert "given_back" in [kind for kind, _ in local.events(submission_id)]
+    assert local.judge().status == "passed"
 
 
-def test_items_of_a_batch_wait_for_the_signer(bench, tmp_path):
+def test_items_of_a_batch_wait_for_the_signer(local, tmp_path):
     """Those that are signed are kept, and the others go back uncounted."""
-    fill(bench.store, 3)
-    deps = some_deps(bench.store)
+    fill(local.store, 3)
+    deps = some_deps(local.store)
     batch_id = started(deps)
     away = SocketSigner(tmp_path / "socket")
     with pytest.raises(SignerAway):
@@ -92,6 +94,6 @@ def test_items_of_a_batch_wait_for_the_signer(bench, tmp_path):
     assert counts(deps, batch_id) == {"waiting": 3}
     assert judge_chunk(replace(deps, signer=Leaving(tmp_path, 1))) == 1
     assert counts(deps, batch_id) == {"done": 1, "waiting": 2}
-    assert {row.attempts for row in read(bench.store, RegradeItemRow.attempts)} == {0}
+    assert {row.attempts for row in read(local.store, RegradeItemRow.attempts)} == {0}
     judge_all(deps)
     assert state(deps, batch_id) == "finished"
