@@ -15,7 +15,7 @@ from grader_service.signer.signatures import Signer
 from tests.corpus.world import PLAN as SHORT
 from tests.corpus.world import with_threshold
 from tests.levels.parts import ROOT
-from tests.service.bench import containers_of, volumes_of
+from tests.service.local_service import containers_of, volumes_of
 
 EXAMPLES = ROOT / "examples"
 PLAN = SHORT | {"block_s": 0.2}

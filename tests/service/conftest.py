@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import fresh_database, missing
-from tests.service.bench import Bench, containers_of, volumes_of
 from tests.service.harness import Service, served
+from tests.service.local_service import LocalService, containers_of, volumes_of
 from tests.services.chat_server import chat_server
 from tests.services.redis_server import redis_server
 from tests.services.stream_proxy import before_postgres
@@ -34,10 +34,10 @@ def docker_service(service, engine, lab_image):
 
 
 @pytest.fixture
-def bench(tmp_path):
+def local(tmp_path):
     """Intake and judging in this process, for tests that bring runners of their own."""
-    state_dir = Path(tempfile.mkdtemp(prefix="grader-bench-", dir="/var/tmp"))
-    made = Bench(state_dir)
+    state_dir = Path(tempfile.mkdtemp(prefix="grader-local-", dir="/var/tmp"))
+    made = LocalService(state_dir)
     yield made
     made.store.close()
     shutil.rmtree(state_dir, ignore_errors=True)

@@ -29,15 +29,15 @@ def asked(monkeypatch):
     return found
 
 
-def test_each_measured_submission_is_one_more(bench, asked):
+def test_each_measured_submission_is_one_more(local, asked):
     """Also when they were all handed in before the first was run, and before any was judged."""
-    submissions = [bench.submit(learner="ann") for _ in range(3)]
-    assert bench.run_all(bench.deps()) == [StageEnd.STORED] * 3
+    submissions = [local.submit(learner="ann") for _ in range(3)]
+    assert local.run_all(local.deps()) == [StageEnd.STORED] * 3
     assert asked["attempts"] == [1, 2, 3]
-    stored = results.load_evidence(bench.store, bench.run(submissions[2]).run_id)
+    stored = results.load_evidence(local.store, local.run(submissions[2]).run_id)
     assert stored.kind == "measured"
     assert Evidence.model_validate_json(stored.document).measurement.attempt == 3
-    assert bench.judge() is not None
+    assert local.judge() is not None
 
 
 def crashed(*blocks, **changes):
@@ -58,13 +58,13 @@ def crashed(*blocks, **changes):
         pytest.param(crashed(screened=(a_block(0, 2.0),)), [1, 2], id="stopped beside a kept reference"),
     ],
 )
-def test_what_was_put_to_the_test_is_an_attempt_and_nothing_else(bench, asked, measurement, attempts):
+def test_what_was_put_to_the_test_is_an_attempt_and_nothing_else(local, asked, measurement, attempts):
     """Free is what was not measured, or what the host did not let be.
 
     A graph that ends when it likes has seen its own rate, so it gets no free tries after a bad block.
     """
     asked["measurement"] = measurement
     for _ in range(2):
-        bench.submit(learner="ann")
-    bench.run_all(bench.deps())
+        local.submit(learner="ann")
+    local.run_all(local.deps())
     assert asked["attempts"] == attempts

@@ -36,8 +36,8 @@ XID = "Xid 79: a fault of the GPU, its memory or its bus"
 class World:
     """A GPU in quarantine, and its canary; `grading` is what happens in place of a submission, and may change."""
 
-    def __init__(self, bench):
-        self.store = bench.store
+    def __init__(self, local):
+        self.store = local.store
         self.gpu = InMemoryGpu(NAME)
         self.graded = 0
         self.grading = lambda: None
@@ -68,30 +68,30 @@ class World:
 
 
 @pytest.fixture
-def world(bench):
-    return World(bench)
+def world(local):
+    return World(local)
 
 
 def wrong():
     raise InfrastructureError("a product of matrices comes out wrong")
 
 
-def test_a_device_that_can_grade_again_comes_back(bench, world):
+def test_a_device_that_can_grade_again_comes_back(local, world):
     """By a real grading, once it is due; nothing of that is kept but who put it back, and why."""
-    canary = world.of(lambda: grade_canary(bench.deps().sandbox, "cpu", None, bench.state_dir))
+    canary = world.of(lambda: grade_canary(local.deps().sandbox, "cpu", None, local.state_dir))
     assert not canary.look()
     world.later(FIRST_S)
     assert canary.look()
     assert (world.device.state, world.device.reason) == (devices.READY, None)
-    kind, detail = bench.events()[-1]
+    kind, detail = local.events()[-1]
     assert kind == "device_ready"
     assert "canary" in detail["reason"]
     assert XID in detail["reason"]
-    with bench.store.transaction() as connection:
+    with local.store.transaction() as connection:
         for table in (SubmissionRow, RunRow, ShareRow):
             assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 0
     assert not canary.look()
-    assert list((bench.state_dir / "runs").iterdir()) == []
+    assert list((local.state_dir / "runs").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_a_device_that_can_grade_again_comes_back(bench, world):
         ("first_batch.cpu().float()", "first_batch.cpu().float() + 3", "DALI's pixels lie 3"),
     ],
 )
-def test_a_gpu_that_computes_otherwise_does_not(bench, world, monkeypatch, right, changed, said):
+def test_a_gpu_that_computes_otherwise_does_not(local, world, monkeypatch, right, changed, said):
     """What it decodes and computes is held against the CPU."""
     assert canary_grading.SUBMISSION.count(right) == 1
     monkeypatch.setattr(canary_grading, "SUBMISSION", canary_grading.SUBMISSION.replace(right, changed))
     world.later(FIRST_S)
-    assert world.of(lambda: grade_canary(bench.deps().sandbox, "cpu", None, bench.state_dir)).look()
+    assert world.of(lambda: grade_canary(local.deps().sandbox, "cpu", None, local.state_dir)).look()
     assert world.device.state == devices.QUARANTINED
     assert said in world.device.reason
 
@@ -135,7 +135,7 @@ def test_what_a_canary_must_leave_behind(changes, said):
     assert found is None if said is None else said in found
 
 
-def test_patience_grows_with_each_failure(bench, world):
+def test_patience_grows_with_each_failure(local, world):
     """Ten minutes, twenty, forty, up to four hours; the list says when the last one failed, how, and when one comes."""
     world.grading = wrong
     for number, minutes in enumerate((10, 20, 40, 80, 160, 240, 240), start=1):
@@ -145,13 +145,13 @@ def test_patience_grows_with_each_failure(bench, world):
         assert world.canary.look()
         assert world.graded == number
         if number == 1:
-            listed = invoked("devices", "list", GRADER_STATE_DIR=str(bench.state_dir), COLUMNS="400").stdout
+            listed = invoked("devices", "list", GRADER_STATE_DIR=str(local.state_dir), COLUMNS="400").stdout
             assert "its canary failed at " in listed
             assert "the next one comes 20 min later: a product of matrices comes out wrong" in listed
     assert world.device.state == devices.QUARANTINED
     assert world.device.reason.count("canary") == 1
     assert world.device.reason.startswith(XID)
-    assert [kind for kind, _ in bench.events()] == ["device_quarantined", *["canary_failed"] * 7]
+    assert [kind for kind, _ in local.events()] == ["device_quarantined", *["canary_failed"] * 7]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_without_a_database_nothing_is_tried(world):
     assert world.graded == 0
 
 
-def test_no_run_is_claimed_while_a_canary_is_at_work(bench, world):
+def test_no_run_is_claimed_while_a_canary_is_at_work(local, world):
     """Not even where an operator put the device back meanwhile: the run comes after it."""
     begun, go_on = threading.Event(), threading.Event()
     happened = []
@@ -282,15 +282,15 @@ def test_no_run_is_claimed_while_a_canary_is_at_work(bench, world):
     world.later(FIRST_S)
     steward = Steward(world.gpu, lambda reason: devices.quarantine(world.store, NAME, reason, "steward"))
     gate = DeviceGate(world.store, NAME, "host", "H100", steward)
-    turns = ReferenceKeeping(bench.deps(gate, owner=f"host/{NAME}/1"), world.canary, look_s=0.05)
+    turns = ReferenceKeeping(local.deps(gate, owner=f"host/{NAME}/1"), world.canary, look_s=0.05)
     turns.watch()
     assert begun.wait(20)
     devices.set_state(world.store, NAME, devices.READY, None, "operator:ann")
-    submission_id = bench.submit()
+    submission_id = local.submit()
     run = threading.Thread(target=turns.run_next, args=(happened.append,))
     run.start()
     run.join(1.0)
-    assert bench.run(submission_id).state == "run_queued"
+    assert local.run(submission_id).state == "run_queued"
     go_on.set()
     run.join(60)
     assert happened == ["canary", StageEnd.STORED]

@@ -9,22 +9,22 @@ from grader_service.model.verdict import Status, Verdict
 from grader_service.store import cancelling, leases, results
 from grader_service.store.ids import Named
 from grader_service.store.tables import BlobRow, SubmissionRow
-from tests.service.bench import Bench
 from tests.service.harness import QUICK
+from tests.service.local_service import LocalService
 from tests.waiting import wait_for
 
 
 def test_the_verdict_says_that_nothing_is_wrong(tmp_path):
     """It is signed, has no score, and names the reason that was given."""
-    bench = Bench(tmp_path)
-    submission_id = bench.submit()
-    cancelling.cancel(bench.store, Named(submission_id), "you sent last year's file.", "op")
-    verdict = bench.judge()
+    local = LocalService(tmp_path)
+    submission_id = local.submit()
+    cancelling.cancel(local.store, Named(submission_id), "you sent last year's file.", "op")
+    verdict = local.judge()
     assert (verdict.status, verdict.code, verdict.score) == (Status.REJECTED, "submission.cancelled", None)
     assert "Their reason: you sent last year's file. It does not count as an attempt" in verdict.feedback
     assert verdict.signature is not None
-    assert (verdict.run_id, bench.run(submission_id).state) == (bench.run(submission_id).run_id, "done")
-    assert [kind for kind, _ in bench.events(submission_id)][-3:] == ["cancelled", "judge_claimed", "verdict"]
+    assert (verdict.run_id, local.run(submission_id).state) == (local.run(submission_id).run_id, "done")
+    assert [kind for kind, _ in local.events(submission_id)][-3:] == ["cancelled", "judge_claimed", "verdict"]
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,17 @@ def test_what_can_be_graded_no_more_is_answered(tmp_path, gone):
 
     What it was worth nobody knows.
     """
-    bench = Bench(tmp_path)
-    submission_id = bench.submit(learner="ann", cohort="autumn")
-    with bench.store.transaction() as connection:
+    local = LocalService(tmp_path)
+    submission_id = local.submit(learner="ann", cohort="autumn")
+    with local.store.transaction() as connection:
         connection.execute(update(SubmissionRow).values(gone))
         if "lab" in gone:
             connection.execute(delete(BlobRow))
-    run = leases.claim(bench.store, "run", "runner", 60)
-    assert results.store_evidence(bench.store, run, "evidence", b"{}", {})
-    assert bench.judge() is None
-    assert bench.run(submission_id).state == ("judge_queued" if "lab" in gone else "needs_attention")
-    verdict = cancelled(bench, submission_id)
+    run = leases.claim(local.store, "run", "runner", 60)
+    assert results.store_evidence(local.store, run, "evidence", b"{}", {})
+    assert local.judge() is None
+    assert local.run(submission_id).state == ("judge_queued" if "lab" in gone else "needs_attention")
+    verdict = cancelled(local, submission_id)
     assert (verdict.lab, verdict.learner, verdict.cohort) == (gone.get("lab", "dali-pipelines"), "ann", "autumn")
     assert (verdict.provenance.lab_version, verdict.max_score) == (None, None)
     assert (verdict.provenance.filename, verdict.provenance.isolated) == ("submission.py", False)
@@ -53,22 +53,22 @@ def test_what_can_be_graded_no_more_is_answered(tmp_path, gone):
 
 def test_no_check_is_needed(tmp_path):
     """Where those of the lab do not load; what it was worth is known."""
-    bench = Bench(tmp_path)
-    submission_id = bench.submit()
-    bench.registry = Registry(points=())
-    verdict = cancelled(bench, submission_id)
+    local = LocalService(tmp_path)
+    submission_id = local.submit()
+    local.registry = Registry(points=())
+    verdict = cancelled(local, submission_id)
     assert (verdict.provenance.lab_version, verdict.max_score) == (load_lab("dali-pipelines", Registry()).version, 25.0)
 
 
-def cancelled(bench, submission_id):
+def cancelled(local, submission_id):
     """The verdict with which a submission is answered that is cancelled, as it is stored."""
-    cancelling.cancel(bench.store, Named(submission_id), "the lab is over", "op")
-    verdict = bench.judge()
+    cancelling.cancel(local.store, Named(submission_id), "the lab is over", "op")
+    verdict = local.judge()
     assert (verdict.status, verdict.code, verdict.score) == (Status.REJECTED, "submission.cancelled", None)
     assert "Their reason: the lab is over." in verdict.feedback
-    run = bench.run(submission_id)
+    run = local.run(submission_id)
     assert (run.state, run.run_id) == ("done", verdict.run_id)
-    assert Verdict.model_validate_json(results.verdict_document(bench.store, verdict.verdict_id)) == verdict
+    assert Verdict.model_validate_json(results.verdict_document(local.store, verdict.verdict_id)) == verdict
     return verdict
 
 

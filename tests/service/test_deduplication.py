@@ -35,12 +35,12 @@ def executed(monkeypatch):
     return seen
 
 
-def measured(bench, *, plan=None, gpu=None, host=None, **run):
+def measured(local, *, plan=None, gpu=None, host=None, **run):
     """A submission whose run was measured, with its verdict; returns the run's id."""
-    bench.submit()
-    claim = leases.claim(bench.store, "run", "before", 60)
-    facts = ProcessRunner(bench.state_dir).facts
-    lab = load_lab("dali-pipelines", bench.registry)
+    local.submit()
+    claim = leases.claim(local.store, "run", "before", 60)
+    facts = ProcessRunner(local.state_dir).facts
+    lab = load_lab("dali-pipelines", local.registry)
     here = {**host_facts(), "cpus_per_arm": len(usable_cpus(lab.limits.max_cpus)), **(host or {})}
     values = {"device": "cpu", "sandbox": facts.name, "isolated": facts.isolated, "gpu": gpu, "host": here}
     values |= {"grader_version": __version__} | run
@@ -48,37 +48,37 @@ def measured(bench, *, plan=None, gpu=None, host=None, **run):
         run=a_run(run_id=claim.run_id, **values),
         measurement=a_measurement(plan=plan or lab.measurement),
     )
-    assert results.store_evidence(bench.store, claim, "measured", evidence.model_dump_json().encode(), {})
-    assert bench.judge() is not None
+    assert results.store_evidence(local.store, claim, "measured", evidence.model_dump_json().encode(), {})
+    assert local.judge() is not None
     return claim.run_id
 
 
-def test_the_same_bytes_of_somebody_else_are_not_run(bench, executed):
+def test_the_same_bytes_of_somebody_else_are_not_run(local, executed):
     """Each verdict is made from the findings of the run that really found them, and names it; no GPU time is charged
     twice."""
-    first = measured(bench, gpu_held_s=20.0)
+    first = measured(local, gpu_held_s=20.0)
     for _ in range(2):
-        again = bench.submit()
-        assert bench.run_all(bench.deps(reuse_days=1.0)) == [StageEnd.STORED]
-        verdict = bench.judge()
+        again = local.submit()
+        assert local.run_all(local.deps(reuse_days=1.0)) == [StageEnd.STORED]
+        verdict = local.judge()
         assert verdict.submission_id == again
-        assert verdict.run_id == bench.run(again).run_id != first
+        assert verdict.run_id == local.run(again).run_id != first
         assert verdict.provenance.reused_from == first
         assert verdict.provenance.gpu_held_s is None
         assert verdict.status.value == "passed"
     assert executed == []
 
 
-def test_it_is_no_attempt(bench):
+def test_it_is_no_attempt(local):
     """Nothing was measured, so the learner's next submission is still their first attempt."""
-    measured(bench)
-    bench.submit(learner="anna")
-    bench.run_all(bench.deps(reuse_days=1.0))
-    bench.judge()
-    third = bench.submit(source=QUICK + "\n", learner="anna")
-    bench.run_all(bench.deps(reuse_days=1.0))
-    assert results.load_evidence(bench.store, bench.run(third).run_id).kind == "evidence"
-    assert runner.attempt_number(bench.store, third) == 1
+    measured(local)
+    local.submit(learner="anna")
+    local.run_all(local.deps(reuse_days=1.0))
+    local.judge()
+    third = local.submit(source=QUICK + "\n", learner="anna")
+    local.run_all(local.deps(reuse_days=1.0))
+    assert results.load_evidence(local.store, local.run(third).run_id).kind == "evidence"
+    assert runner.attempt_number(local.store, third) == 1
 
 
 @pytest.mark.parametrize(
@@ -98,29 +98,29 @@ def test_it_is_no_attempt(bench):
         pytest.param({"reuse_days": 1e-9}, {}, id="findings too old"),
     ],
 )
-def test_what_a_run_here_and_now_would_not_find_is_not_taken(bench, executed, here, different):
+def test_what_a_run_here_and_now_would_not_find_is_not_taken(local, executed, here, different):
     """Rates of another kind of host, image or plan are not this run's: it is executed."""
-    measured(bench, **{"device": here.get("device", "cpu")} | different)
-    second = bench.submit()
-    assert bench.run_all(bench.deps(**{"reuse_days": 1.0} | here)) == [StageEnd.STORED]
-    assert executed == [bench.run(second).run_id]
+    measured(local, **{"device": here.get("device", "cpu")} | different)
+    second = local.submit()
+    assert local.run_all(local.deps(**{"reuse_days": 1.0} | here)) == [StageEnd.STORED]
+    assert executed == [local.run(second).run_id]
 
 
-def test_other_bytes_and_other_settings_are_run(bench, executed):
+def test_other_bytes_and_other_settings_are_run(local, executed):
     """One character more is another submission; and without the setting nothing is taken over."""
-    measured(bench)
-    other, same = bench.submit(source=QUICK + "\n"), bench.submit()
-    deps = bench.deps(reuse_days=1.0)
+    measured(local)
+    other, same = local.submit(source=QUICK + "\n"), local.submit()
+    deps = local.deps(reuse_days=1.0)
     assert run_next(deps) is StageEnd.STORED
-    assert run_next(bench.deps()) is StageEnd.STORED
-    assert executed == [bench.run(other).run_id, bench.run(same).run_id]
+    assert run_next(local.deps()) is StageEnd.STORED
+    assert executed == [local.run(other).run_id, local.run(same).run_id]
 
 
-def test_the_gpus_model_is_compared(bench, executed):
+def test_the_gpus_model_is_compared(local, executed):
     """The same model on another host is the same class; what is taken over holds no GPU."""
-    first = measured(bench, device="cuda", gpu=H200)
-    bench.submit()
-    assert bench.run_all(bench.deps(reuse_days=1.0, **ON_H200)) == [StageEnd.STORED]
-    provenance = bench.judge().provenance
+    first = measured(local, device="cuda", gpu=H200)
+    local.submit()
+    assert local.run_all(local.deps(reuse_days=1.0, **ON_H200)) == [StageEnd.STORED]
+    provenance = local.judge().provenance
     assert (provenance.reused_from, provenance.gpu_held_s) == (first, 0.0)
     assert executed == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.bench import containers_of, learners_pods, nothing_left
+from tests.service.local_service import containers_of, learners_pods, nothing_left
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration

@@ -24,13 +24,13 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.integration
 
 
-def verdicts(bench):
+def verdicts(local):
     """How many there are."""
-    with bench.store.transaction() as connection:
+    with local.store.transaction() as connection:
         return len(connection.execute(select(VerdictRow.verdict_id)).all())
 
 
-def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
+def test_a_child_goes_on_judging(redis, local, tmp_path, monkeypatch):
     """It waits a moment for its first answer, and for none while that one hangs."""
     hanging, warned, goes_on = [], [], threading.Event()
 
@@ -43,16 +43,16 @@ def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
 
     monkeypatch.setattr(runner, "execute", execute)
     for _ in range(3):
-        bench.submit(reply_to={"queue": "inbox", "task": "lab.ready"})
-    assert bench.run_all(bench.deps()) == [StageEnd.STORED] * 3
+        local.submit(reply_to={"queue": "inbox", "task": "lab.ready"})
+    assert local.run_all(local.deps()) == [StageEnd.STORED] * 3
     monkeypatch.setattr(Files, "put", put)
     monkeypatch.setattr(judge_worker.log, "warning", lambda event, **_: warned.append(event))
-    settings = Settings(state_dir=bench.state_dir, redis_url=redis.url, backup_store=f"file://{tmp_path}/backups")
+    settings = Settings(state_dir=local.state_dir, redis_url=redis.url, backup_store=f"file://{tmp_path}/backups")
     with ThreadPoolExecutor(1) as judging:
         child = Child(settings, "judge")
         judged = judging.submit(lambda: [child() for _ in range(3)])
         try:
-            assert wait_for(lambda: verdicts(bench) == 3, 20)
+            assert wait_for(lambda: verdicts(local) == 3, 20)
             assert None not in judged.result(60)
             assert (len(hanging), warned) == (1, ["answer_waits"])
         finally:

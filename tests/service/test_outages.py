@@ -39,12 +39,12 @@ class TestExpiry:
         return SimpleNamespace(missing={})
 
     @pytest.fixture
-    def expiry(self, bench, readiness, clock):
+    def expiry(self, local, readiness, clock):
         """Beside a run whose lease has ended."""
-        bench.submission_id = bench.submit()
-        assert leases.claim(bench.store, "run", "host/device/gone", lease_s=-1.0) is not None
+        local.submission_id = local.submit()
+        assert leases.claim(local.store, "run", "host/device/gone", lease_s=-1.0) is not None
         return Expiry(
-            lambda: sweep.expire_leases(bench.store, RetryPolicy(max_attempts=3, delay_s=0.0)),
+            lambda: sweep.expire_leases(local.store, RetryPolicy(max_attempts=3, delay_s=0.0)),
             LEASE_S,
             readiness,
             clock,
@@ -56,34 +56,34 @@ class TestExpiry:
             clock.now += 5
             expiry.look()
 
-    def state(self, bench):
-        row = bench.run(bench.submission_id)
+    def state(self, local):
+        row = local.run(local.submission_id)
         return row.state, row.attempts
 
-    def test_one_that_nobody_renewed_ends(self, bench, expiry, clock):
+    def test_one_that_nobody_renewed_ends(self, local, expiry, clock):
         """After as long as a lease lasts, in which its holder would have renewed it."""
         self.looks(expiry, clock, LEASE_S - 5)
-        assert self.state(bench) == (RunState.RUNNING, 0)
+        assert self.state(local) == (RunState.RUNNING, 0)
         self.looks(expiry, clock, 5)
-        assert self.state(bench) == (RunState.RUN_QUEUED, 1)
+        assert self.state(local) == (RunState.RUN_QUEUED, 1)
 
-    def test_none_ends_for_a_database_that_was_away(self, bench, expiry, readiness, clock):
+    def test_none_ends_for_a_database_that_was_away(self, local, expiry, readiness, clock):
         """The time counts from when it was back."""
         self.looks(expiry, clock, LEASE_S - 5)
         readiness.missing = {DATABASE: "it does not answer"}
         self.looks(expiry, clock, 3 * LEASE_S)
         readiness.missing = {}
         self.looks(expiry, clock, LEASE_S - 5)
-        assert self.state(bench) == (RunState.RUNNING, 0)
+        assert self.state(local) == (RunState.RUNNING, 0)
         self.looks(expiry, clock, 5)
-        assert self.state(bench) == (RunState.RUN_QUEUED, 1)
+        assert self.state(local) == (RunState.RUN_QUEUED, 1)
 
-    def test_none_ends_while_nobody_looked(self, bench, expiry, clock):
+    def test_none_ends_while_nobody_looked(self, local, expiry, clock):
         """On a host that slept with all that ran on it, every lease is old when it wakes."""
         self.looks(expiry, clock, LEASE_S - 5)
         clock.now += 3600
         expiry.look()
-        assert self.state(bench) == (RunState.RUNNING, 0)
+        assert self.state(local) == (RunState.RUNNING, 0)
 
 
 def test_a_run_outlives_a_database_that_is_away_for_longer_than_its_lease(service, database):
@@ -136,44 +136,44 @@ class Away:
         return self._real(*args, **options)
 
 
-def test_a_run_for_which_the_database_failed_before_it_was_begun_costs_no_try(bench, monkeypatch):
+def test_a_run_for_which_the_database_failed_before_it_was_begun_costs_no_try(local, monkeypatch):
     """Four times, more often than tries are allowed; it is given back once the database takes that."""
     Away(monkeypatch, runner, "load_submission", 4)
     Away(monkeypatch, leases, "give_back", 2)
-    submission_id = bench.submit()
-    assert bench.run_all(bench.deps()) == [StageEnd.GIVEN_BACK] * 4 + [StageEnd.STORED]
-    assert bench.run(submission_id).attempts == 0
-    events = bench.events(submission_id)
+    submission_id = local.submit()
+    assert local.run_all(local.deps()) == [StageEnd.GIVEN_BACK] * 4 + [StageEnd.STORED]
+    assert local.run(submission_id).attempts == 0
+    events = local.events(submission_id)
     assert [kind for kind, _ in events].count("given_back") == 4
     assert "the database failed before it was begun" in next(
         told["why"] for kind, told in events if kind == "given_back"
     )
 
 
-def test_nor_does_a_judging(bench, monkeypatch):
+def test_nor_does_a_judging(local, monkeypatch):
     """What is to be judged is read again when the database is back."""
-    submission_id = bench.submit()
-    bench.run_all(bench.deps())
+    submission_id = local.submit()
+    local.run_all(local.deps())
     Away(monkeypatch, judge, "load_submission", 4)
     Away(monkeypatch, leases, "give_back", 2)
-    assert [bench.judge() for _ in range(4)] == [None] * 4
-    assert bench.judge().status == "passed"
-    assert bench.run(submission_id).attempts == 0
-    assert [kind for kind, _ in bench.events(submission_id)].count("given_back") == 4
+    assert [local.judge() for _ in range(4)] == [None] * 4
+    assert local.judge().status == "passed"
+    assert local.run(submission_id).attempts == 0
+    assert [kind for kind, _ in local.events(submission_id)].count("given_back") == 4
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a disk of its own")
-def test_a_disk_without_room_for_the_artifact_costs_no_try(bench):
+def test_a_disk_without_room_for_the_artifact_costs_no_try(local):
     """There is room for a folder, none for what was handed in: the host is found unfit, and the run waits for room."""
-    submission_id = bench.submit(source=f"{QUICK}# {'x' * 500_000}\n")
+    submission_id = local.submit(source=f"{QUICK}# {'x' * 500_000}\n")
     with disk("host", 64) as host:
         sandbox, word = ProcessRunner(host.folder), HostWord()
-        deps = bench.deps(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(word, sandbox, host.folder))
+        deps = local.deps(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(word, sandbox, host.folder))
         word.trust()
         with host.nearly_full(100_000):
-            assert bench.run_all(deps) == [StageEnd.GIVEN_BACK]
-            assert bench.run_all(deps) == []
-        run = bench.run(submission_id)
+            assert local.run_all(deps) == [StageEnd.GIVEN_BACK]
+            assert local.run_all(deps) == []
+        run = local.run(submission_id)
         assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
         word.trust()
-        assert bench.run_all(deps) == [StageEnd.STORED]
+        assert local.run_all(deps) == [StageEnd.STORED]

@@ -52,61 +52,61 @@ def told(verdict):
     return verdict.provenance.lab_version, verdict.max_score, verdict.lab_title
 
 
-def test_a_run_keeps_the_lab_that_it_was_accepted_with(bench, lab):
+def test_a_run_keeps_the_lab_that_it_was_accepted_with(local, lab):
     """Changed before the run, and gone before the judge; what comes in after a change is graded by it at once."""
-    bench.submit(lab="lists", steps=[])
+    local.submit(lab="lists", steps=[])
     lab.write_text(LATER)
-    bench.submit(lab="lists", steps=[])
-    assert bench.run_all(bench.deps()) == [StageEnd.STORED] * 2
+    local.submit(lab="lists", steps=[])
+    assert local.run_all(local.deps()) == [StageEnd.STORED] * 2
     lab.unlink()
-    assert sorted(told(bench.judge()) for _ in range(2)) == [
+    assert sorted(told(local.judge()) for _ in range(2)) == [
         ("1.0.0", 10.0, "Two lists"),
         ("2.0.0", 40.0, "Other lists"),
     ]
 
 
-def test_a_learner_cannot_take_the_lab_away(bench, lab):
+def test_a_learner_cannot_take_the_lab_away(local, lab):
     """A graph of a learner's may have the lab's very bytes; with its evidence only what nobody needs is removed."""
     digest = hashlib.sha256(LAB.encode()).hexdigest()
-    bench.submit(lab="lists", steps=[])
-    bench.run_all(bench.deps())
-    first = bench.judge().run_id
-    bench.submit(lab="lists", steps=[])
+    local.submit(lab="lists", steps=[])
+    local.run_all(local.deps())
+    first = local.judge().run_id
+    local.submit(lab="lists", steps=[])
 
     def remove():
-        with bench.store.transaction() as connection:
+        with local.store.transaction() as connection:
             connection.execute(insert(EvidenceBlobRow).values(run_id=first, sha256=digest))
             removal.empty_evidence(connection, first)
             return connection.execute(select(BlobRow.sha256).where(BlobRow.sha256 == digest)).first() is None
 
     assert not remove()
-    assert bench.run_all(bench.deps()) == [StageEnd.STORED]
-    assert told(bench.judge()) == ("1.0.0", 10.0, "Two lists")
+    assert local.run_all(local.deps()) == [StageEnd.STORED]
+    assert told(local.judge()) == ("1.0.0", 10.0, "Two lists")
     assert remove()
 
 
-def test_a_run_is_cancelled_without_its_lab(bench, lab):
+def test_a_run_is_cancelled_without_its_lab(local, lab):
     """Where the store has lost it, too."""
-    submission_id = bench.submit(lab="lists", steps=[])
-    with bench.store.transaction() as connection:
+    submission_id = local.submit(lab="lists", steps=[])
+    with local.store.transaction() as connection:
         connection.execute(delete(BlobRow))
-    cancel(bench.store, Named(submission_id), "the wrong lab", "operator")
-    assert bench.judge().code == CANCELLED
+    cancel(local.store, Named(submission_id), "the wrong lab", "operator")
+    assert local.judge().code == CANCELLED
 
 
-def test_what_is_cancelled_says_what_it_was(bench, lab):
+def test_what_is_cancelled_says_what_it_was(local, lab):
     """Its steps are those of the lab that was kept."""
-    submission_id = bench.submit(lab="lists", steps=[])
+    submission_id = local.submit(lab="lists", steps=[])
     lab.unlink()
-    cancel(bench.store, Named(submission_id), "the wrong lab", "operator")
-    verdict = bench.judge()
+    cancel(local.store, Named(submission_id), "the wrong lab", "operator")
+    verdict = local.judge()
     assert (verdict.code, told(verdict)) == (CANCELLED, ("1.0.0", 10.0, "Two lists"))
 
 
-def test_a_lab_that_broke_keeps_messages_waiting_and_runs_going(bench, lab):
+def test_a_lab_that_broke_keeps_messages_waiting_and_runs_going(local, lab):
     """Who mends the file finds them all."""
-    bench.submit(lab="lists", steps=[])
+    local.submit(lab="lists", steps=[])
     lab.write_text(LAB.replace("points = 10", "points = 0"))
-    assert receive(bench._intake, a_message(lab="lists", steps=[]), "live", None).kind == "away"
-    assert bench.run_all(bench.deps()) == [StageEnd.STORED]
-    assert told(bench.judge()) == ("1.0.0", 10.0, "Two lists")
+    assert receive(local._intake, a_message(lab="lists", steps=[]), "live", None).kind == "away"
+    assert local.run_all(local.deps()) == [StageEnd.STORED]
+    assert told(local.judge()) == ("1.0.0", 10.0, "Two lists")

@@ -75,9 +75,9 @@ def test_rehearsals_run_anywhere():
     assert list(left_to_others([picky], H100, 16)) == ["dali-pipelines"]
 
 
-def test_runs_of_other_labs_are_left_alone(bench):
+def test_runs_of_other_labs_are_left_alone(local):
     """A worker that is not fit for a lab claims what comes next of the others; a fit one takes what was left."""
-    submission = bench.submit()
-    assert bench.run_all(bench.deps(without_labs=("dali-pipelines", "another"))) == []
-    assert bench.run(submission).state == RunState.RUN_QUEUED
-    assert bench.run_all(bench.deps(without_labs=("another",))) == [StageEnd.STORED]
+    submission = local.submit()
+    assert local.run_all(local.deps(without_labs=("dali-pipelines", "another"))) == []
+    assert local.run(submission).state == RunState.RUN_QUEUED
+    assert local.run_all(local.deps(without_labs=("another",))) == [StageEnd.STORED]

@@ -26,16 +26,16 @@ PRINTING = f"import time\nfor number in range(12):\n    print('step', number)\n 
 
 
 @pytest.fixture
-def claim(bench):
+def claim(local):
     """The claim of a run whose platform asked."""
-    bench.submit(submission_id="p:1", progress_to=TO)
-    return leases.claim(bench.store, "run", "host/cpu/1", 60)
+    local.submit(submission_id="p:1", progress_to=TO)
+    return leases.claim(local.store, "run", "host/cpu/1", 60)
 
 
 @pytest.fixture
-def relay(bench, redis):
+def relay(local, redis):
     """What a judge does with events; eight messages may lie in a queue."""
-    return ProgressRelay(redis.client(), make_answers_app(Settings(redis_url=redis.url)), bench.store, 8)
+    return ProgressRelay(redis.client(), make_answers_app(Settings(redis_url=redis.url)), local.store, 8)
 
 
 def an_event(claim, **changes):
@@ -103,14 +103,14 @@ class TestRunEvents:
         events.stage("running", key="No Key")
         assert said == []
 
-    def test_who_hears(self, bench, claim):
+    def test_who_hears(self, local, claim):
         """Nobody, where nobody asked, where the run serves a re-grade, or where the database is away."""
-        assert isinstance(events_of(bench.store, print, claim), RunEvents)
-        assert isinstance(events_of(bench.store, print, replace(claim, item_id=1)), Silent)
+        assert isinstance(events_of(local.store, print, claim), RunEvents)
+        assert isinstance(events_of(local.store, print, replace(claim, item_id=1)), Silent)
         assert isinstance(events_of(Store("postgresql+psycopg://nobody@127.0.0.1:1/x"), print, claim), Silent)
-        bench.submit(submission_id="p:2")
-        other = leases.claim(bench.store, "run", "host/cpu/2", 60)
-        assert isinstance(events_of(bench.store, print, other), Silent)
+        local.submit(submission_id="p:2")
+        other = leases.claim(local.store, "run", "host/cpu/2", 60)
+        assert isinstance(events_of(local.store, print, other), Silent)
 
 
 @pytest.mark.integration
@@ -169,12 +169,12 @@ class TestRelay:
         assert ProgressEvent.model_validate_json(json.dumps(event)).line == "epoch 1"
         assert (event["submission_id"], event["run_id"], event["stage"]) == ("p:1", claim.run_id, "learner")
 
-    def test_a_runner_chooses_no_queue(self, relay, claim, redis, bench):
+    def test_a_runner_chooses_no_queue(self, relay, claim, redis, local):
         """What is said of another submission, another run or one that has ended goes nowhere."""
-        bench.submit(submission_id="p:2")
+        local.submit(submission_id="p:2")
         assert not relay.relay(an_event(claim, submission_id="p:2"))
         assert not relay.relay(an_event(claim, run_id="f" * 32))
-        assert leases.give_back(bench.store, claim, "told to stop")
+        assert leases.give_back(local.store, claim, "told to stop")
         assert not relay.relay(an_event(claim))
         assert redis.client().keys("*") == []
 

@@ -14,8 +14,16 @@ import pytest
 from grader_service.queue.chores import common_chores, unless_away
 from grader_service.service import pulse
 from grader_service.service.pipeline import StageEnd
-from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, device_probe, problems
-from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
+from grader_service.service.readiness import (
+    BROKER,
+    RESULTS,
+    Readiness,
+    Requirement,
+    database_requirement,
+    device_requirement,
+    problems,
+)
+from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceTrial, WatchedHost
 from grader_service.settings import Settings
 from grader_service.store import devices, workers
 from grader_service.store.engine import Store
@@ -49,115 +57,119 @@ class TestOneHost:
         return HostWord()
 
     @pytest.fixture
-    def deps(self, bench, word):
-        sandbox = ProcessRunner(bench.state_dir)
-        return bench.deps(sandbox=sandbox, host=WatchedHost(word, sandbox, bench.state_dir), owner="a/GPU-1/x")
+    def deps(self, local, word):
+        sandbox = ProcessRunner(local.state_dir)
+        return local.deps(sandbox=sandbox, host=WatchedHost(word, sandbox, local.state_dir), owner="a/GPU-1/x")
 
     @pytest.fixture
-    def probe(self, bench, word):
-        return RunSpaceProbe(ProcessRunner(bench.state_dir), bench.state_dir, word, lambda: True, every_s=0.0)
+    def trial(self, local, word):
+        return RunSpaceTrial(ProcessRunner(local.state_dir), local.state_dir, word, lambda: True, every_s=0.0)
 
-    def test_nothing_is_claimed_before_a_run_space_was_made(self, bench, deps, probe):
+    def test_nothing_is_claimed_before_a_run_space_was_made(self, local, deps, trial):
         """At the start nobody has looked yet."""
-        submission_id = bench.submit()
-        assert bench.run_all(deps) == []
-        probe.look()
-        assert bench.run_all(deps) == [StageEnd.STORED]
-        assert bench.run(submission_id).attempts == 0
-        assert list((bench.state_dir / "runs").iterdir()) == []
+        submission_id = local.submit()
+        assert local.run_all(deps) == []
+        trial.look()
+        assert local.run_all(deps) == [StageEnd.STORED]
+        assert local.run(submission_id).attempts == 0
+        assert list((local.state_dir / "runs").iterdir()) == []
 
-    def test_a_run_that_cannot_be_begun_is_given_back_and_costs_no_try(self, bench, deps, probe):
+    def test_a_run_that_cannot_be_begun_is_given_back_and_costs_no_try(self, local, deps, trial):
         """The host is found unfit in that moment, and claims nothing until a run space was made again."""
-        probe.look()
-        submission_id = bench.submit()
-        with no_runs(bench.state_dir):
-            assert bench.run_all(deps) == [StageEnd.GIVEN_BACK]
-            run = bench.run(submission_id)
+        trial.look()
+        submission_id = local.submit()
+        with no_runs(local.state_dir):
+            assert local.run_all(deps) == [StageEnd.GIVEN_BACK]
+            run = local.run(submission_id)
             assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
-            assert problems([Probe(RUN_SPACE, probe.look)]).keys() == {RUN_SPACE}
-            assert bench.run_all(deps) == []
-        assert bench.run_all(deps) == []  # nobody has looked
-        probe.look()
-        assert bench.run_all(deps) == [StageEnd.STORED]
-        kinds = [kind for kind, _ in bench.events(submission_id)]
+            assert problems([Requirement(RUN_SPACE, trial.look)]).keys() == {RUN_SPACE}
+            assert local.run_all(deps) == []
+        assert local.run_all(deps) == []  # nobody has looked
+        trial.look()
+        assert local.run_all(deps) == [StageEnd.STORED]
+        kinds = [kind for kind, _ in local.events(submission_id)]
         assert kinds == ["accepted", "run_claimed", "given_back", "run_claimed", "run_done"]
 
-    def test_a_failure_on_a_host_that_is_fit_is_counted(self, bench, deps, probe):
+    def test_a_failure_on_a_host_that_is_fit_is_counted(self, local, deps, trial):
         """Or a run that no host can begin would wander for ever."""
-        probe.look()
-        submission_id = bench.submit()
+        trial.look()
+        submission_id = local.submit()
         opened = deps.sandbox.open_run
 
         def refuse(run_id, limits):
-            if run_id.startswith("probe-"):
+            if run_id.startswith("trial-"):
                 return opened(run_id, limits)
-            (bench.state_dir / "runs" / run_id).mkdir()  # it exists already, of all names
+            (local.state_dir / "runs" / run_id).mkdir()  # it exists already, of all names
             return opened(run_id, limits)
 
         deps.sandbox.open_run = refuse
-        assert bench.run_all(deps) == [StageEnd.FAILED] * 3
-        run = bench.run(submission_id)
+        assert local.run_all(deps) == [StageEnd.FAILED] * 3
+        run = local.run(submission_id)
         assert (run.state, run.attempts, run.failed_host) == ("needs_attention", 3, "a")
         assert "no run can be kept" in run.last_error
 
-    def test_nothing_is_tried_out_beside_a_run(self, bench, word):
+    def test_nothing_is_tried_out_beside_a_run(self, local, word):
         """What was found last stands meanwhile, unless the host is in doubt."""
         idle = [True]
-        probe = RunSpaceProbe(ProcessRunner(bench.state_dir), bench.state_dir, word, lambda: idle[0], every_s=0.0)
-        probe.look()
+        trial = RunSpaceTrial(ProcessRunner(local.state_dir), local.state_dir, word, lambda: idle[0], every_s=0.0)
+        trial.look()
         idle[0] = False
-        with no_runs(bench.state_dir):
-            probe.look()
+        with no_runs(local.state_dir):
+            trial.look()
             assert word.fit
             word.doubt()
-            assert problems([Probe(RUN_SPACE, probe.look)])
+            assert problems([Requirement(RUN_SPACE, trial.look)])
             assert not word.fit
 
 
 class TestTheWord:
     """What a worker says of itself."""
 
-    def readiness(self, bench, *probes):
+    def readiness(self, local, *requirements):
         identity = workers.Identity(workers.RUN, "host", "GPU-1")
-        return Readiness(identity, bench.store, bench.state_dir, (pulse.ANY,), probes)
+        return Readiness(identity, local.store, local.state_dir, (pulse.ANY,), requirements)
 
-    def test_is_said_in_the_store_and_in_a_file(self, bench):
-        """What is wrong by the name of its probe; nothing, once it is mended."""
-        devices.see(bench.store, "GPU-1", "host", "H100")
-        devices.quarantine(bench.store, "GPU-1", "Xid 79", "steward")
-        readiness = self.readiness(bench, database_probe(bench.store), device_probe(bench.store, "GPU-1"))
+    def test_is_said_in_the_store_and_in_a_file(self, local):
+        """What is wrong by the name of its requirement; nothing, once it is mended."""
+        devices.see(local.store, "GPU-1", "host", "H100")
+        devices.quarantine(local.store, "GPU-1", "Xid 79", "steward")
+        readiness = self.readiness(local, database_requirement(local.store), device_requirement(local.store, "GPU-1"))
         readiness.look()
-        (worker,) = workers.workers(bench.store)
+        (worker,) = workers.workers(local.store)
         assert worker.state == "not_ready"
         assert worker.reason == "device: GPU-1 is quarantined: Xid 79; mend that, then `grader devices ready GPU-1`"
-        assert pulse.last(bench.state_dir).problems == (worker.reason,)
-        (told,) = problems([device_probe(bench.store, "GPU-1", canary=True)]).values()
+        assert pulse.last(local.state_dir).problems == (worker.reason,)
+        (told,) = problems([device_requirement(local.store, "GPU-1", canary=True)]).values()
         assert told.startswith("GPU-1 is quarantined: Xid 79; a canary puts it back by itself")
-        devices.set_state(bench.store, "GPU-1", devices.DRAINING, "new driver", "ann")
+        devices.set_state(local.store, "GPU-1", devices.DRAINING, "new driver", "ann")
         readiness.look()  # an operator's wish is no fault
-        assert [one.state for one in workers.workers(bench.store)] == ["ready"]
-        assert pulse.last(bench.state_dir).problems == ()
+        assert [one.state for one in workers.workers(local.store)] == ["ready"]
+        assert pulse.last(local.state_dir).problems == ()
         readiness.end()
-        assert workers.workers(bench.store) == []
+        assert workers.workers(local.store) == []
 
-    def test_goes_on_without_a_database(self, bench, tmp_path):
+    def test_goes_on_without_a_database(self, local, tmp_path):
         """The file says it; what hangs on the database is not told as well."""
         away = Store(f"sqlite:///{tmp_path}/never-migrated.db")
         identity = workers.Identity(workers.RUN, "host", "GPU-1")
-        probes = (database_probe(away), device_probe(away, "GPU-1"), Probe("broker", lambda: 1 / 0))
-        Readiness(identity, away, bench.state_dir, (pulse.ANY,), probes).look()
-        found = pulse.last(bench.state_dir).problems
+        requirements = (
+            database_requirement(away),
+            device_requirement(away, "GPU-1"),
+            Requirement("broker", lambda: 1 / 0),
+        )
+        Readiness(identity, away, local.state_dir, (pulse.ANY,), requirements).look()
+        found = pulse.last(local.state_dir).problems
         assert [problem.partition(":")[0] for problem in found] == ["database", "broker"]
         assert "grader store migrate" in found[0]
         away.close()
 
     @pytest.mark.parametrize(("away", "chore"), [(BROKER, "announce"), (RESULTS, "deliver")])
-    def test_waits_once_for_a_redis_that_is_away(self, bench, away, chore):
+    def test_waits_once_for_a_redis_that_is_away(self, local, away, chore):
         """Each further chore that asked it would wait as long, until the worker seemed silent."""
         up = [False, True]
-        readiness = self.readiness(bench, Probe(away, lambda: 1 / up.pop(0)))
+        readiness = self.readiness(local, Requirement(away, lambda: 1 / up.pop(0)))
         nowhere = None  # a Redis that must not be asked
-        common = common_chores(Settings(), bench.store, nowhere, readiness)
+        common = common_chores(Settings(), local.store, nowhere, readiness)
         chores = dict([*common, ("deliver", unless_away(RESULTS, readiness, lambda: nowhere.send_task("verdict")))])
         readiness.look()
         chores[chore]()
@@ -165,27 +177,27 @@ class TestTheWord:
         with pytest.raises(AttributeError):
             chores[chore]()
 
-    def test_is_heard_where_the_disk_is_full(self, bench, monkeypatch):
+    def test_is_heard_where_the_disk_is_full(self, local, monkeypatch):
         """No file can be made; the one that is there has room for what is said."""
-        readiness = self.readiness(bench, Probe(RUN_SPACE, lambda: 1 / 0))
-        pulse.beat(bench.state_dir)
+        readiness = self.readiness(local, Requirement(RUN_SPACE, lambda: 1 / 0))
+        pulse.beat(local.state_dir)
 
         def full(_path, _data):
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(Path, "write_bytes", full)
         readiness.look()
-        assert pulse.last(bench.state_dir).problems == (f"{RUN_SPACE}: ZeroDivisionError: division by zero",)
+        assert pulse.last(local.state_dir).problems == (f"{RUN_SPACE}: ZeroDivisionError: division by zero",)
 
-    def test_grows_old_where_it_cannot_be_written(self, bench):
+    def test_grows_old_where_it_cannot_be_written(self, local):
         """As if the loop hung, which a health check finds; the store is told all the same."""
-        readiness = self.readiness(bench)
+        readiness = self.readiness(local)
         readiness.look()
-        (bench.state_dir / pulse.ANY).unlink()
-        (bench.state_dir / pulse.ANY).mkdir()
+        (local.state_dir / pulse.ANY).unlink()
+        (local.state_dir / pulse.ANY).mkdir()
         readiness.look()
-        assert pulse.last(bench.state_dir) is None
-        assert [one.state for one in workers.workers(bench.store)] == ["ready"]
+        assert pulse.last(local.state_dir) is None
+        assert [one.state for one in workers.workers(local.store)] == ["ready"]
 
 
 def asked(service, *words, state_dir=None):

@@ -70,48 +70,48 @@ def log():
     return Log()
 
 
-def keeping(bench, log, gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
+def keeping(local, log, gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
     """A worker's turns; where it is due, runs before have shown a job."""
     references = KeptReferences(log.timed, fresh_s, quiet=log.quiet)
     key = JobKey(None, "{}", SETTINGS, (0,), 1.0)
-    task = ReferenceTask(load_lab("dali-pipelines", bench.registry), None, (0,), {}, SETTINGS, (), 128)
+    task = ReferenceTask(load_lab("dali-pipelines", local.registry), None, (0,), {}, SETTINGS, (), 128)
     for number in range(LEAST_LEARNERS if due else 0):
         references.saw(key, task, f"learner-{number}", 1000.0)
-    return ReferenceKeeping(bench.deps(gate, references=references), look_s=look_s)
+    return ReferenceKeeping(local.deps(gate, references=references), look_s=look_s)
 
 
-def test_the_reference_comes_after_the_run_and_after_those_who_wait(bench, log):
+def test_the_reference_comes_after_the_run_and_after_those_who_wait(local, log):
     """Nothing is prepared while it is measured; the device is released for both."""
-    bench.submit()
+    local.submit()
     gate = Gate()
-    assert keeping(bench, log, gate).run_next(log.after) is StageEnd.STORED
+    assert keeping(local, log, gate).run_next(log.after) is StageEnd.STORED
     assert log == [StageEnd.STORED, "quiet", "reference", "loud"]
     assert gate.released == 2
 
 
 @pytest.mark.parametrize(("due", "submissions"), [(False, 1), (True, 0)])
-def test_without_a_job_or_without_a_run_nothing_is_measured(bench, log, due, submissions):
+def test_without_a_job_or_without_a_run_nothing_is_measured(local, log, due, submissions):
     """A wake-up for a run that somebody else took is no reason."""
     for _ in range(submissions):
-        bench.submit()
-    keeping(bench, log, Gate(), due=due).run_next(log.after)
+        local.submit()
+    keeping(local, log, Gate(), due=due).run_next(log.after)
     assert "reference" not in log
 
 
-def test_a_closed_device_is_left_alone(bench, log):
+def test_a_closed_device_is_left_alone(local, log):
     """What its steward put aside, or an operator drains."""
     gate = Gate()
-    turns = keeping(bench, log, gate)
+    turns = keeping(local, log, gate)
     gate.closed = True
     assert not turns.refresh()
     assert log == []
 
 
-def test_a_closed_device_is_not_knocked_at_while_nothing_runs(bench, log):
+def test_a_closed_device_is_not_knocked_at_while_nothing_runs(local, log):
     """Nobody waits: its steward is not asked to judge who is on it, and no log says every ten seconds that it is
     closed."""
     gate = Gate()
-    turns = keeping(bench, log, gate, fresh_s=0.2, look_s=0.02)
+    turns = keeping(local, log, gate, fresh_s=0.2, look_s=0.02)
     gate.closed = True
     turns.run_next(log.after)
     opened = gate.opened
@@ -123,9 +123,9 @@ def test_a_closed_device_is_not_knocked_at_while_nothing_runs(bench, log):
 
 
 @pytest.mark.parametrize("failure", [OSError("no space left on device"), GpuUnfit("it fell off the bus")])
-def test_what_goes_wrong_there_is_not_the_runs(bench, log, failure):
+def test_what_goes_wrong_there_is_not_the_runs(local, log, failure):
     """Whose result is stored and told by then: its end is what the worker hears."""
-    bench.submit()
+    local.submit()
     gate = Gate()
 
     def fails():
@@ -133,27 +133,27 @@ def test_what_goes_wrong_there_is_not_the_runs(bench, log, failure):
             raise failure
 
     gate.release = fails
-    assert keeping(bench, log, gate).run_next(log.after) is StageEnd.STORED
+    assert keeping(local, log, gate).run_next(log.after) is StageEnd.STORED
     assert "reference" in log
 
 
-def test_a_runner_without_references_only_runs(bench, log):
+def test_a_runner_without_references_only_runs(local, log):
     """The default."""
-    bench.submit()
-    turns = ReferenceKeeping(bench.deps())
+    local.submit()
+    turns = ReferenceKeeping(local.deps())
     assert turns.run_next(log.after) is StageEnd.STORED
     assert log == [StageEnd.STORED]
     assert not turns.refresh()
 
 
-def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(bench, log):
+def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(local, log):
     """The first wake-up starts the look-out; a run that is open holds it up."""
     gate = Gate()
-    turns = keeping(bench, log, gate, fresh_s=0.2, look_s=0.05)
+    turns = keeping(local, log, gate, fresh_s=0.2, look_s=0.05)
     turns.run_next(log.after)
     wait_for(lambda: log.count("reference") >= 2, 20.0)
 
-    bench.submit()
+    local.submit()
     seen = []
 
     def after(end):

@@ -17,8 +17,8 @@ from sandbox.docker.runner import DockerRunner
 from sandbox.process.runner import ProcessRunner
 from tests.conftest import missing
 from tests.sandbox.pod_broker import anew, grader_pods
-from tests.service.bench import containers_of, nothing_left, pods_at_work
 from tests.service.harness import SLOW
+from tests.service.local_service import containers_of, nothing_left, pods_at_work
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -108,39 +108,39 @@ def test_a_lab_image_that_was_built_anew_before_the_broker_came_back(docker_serv
         engine.images.remove(name, force=True)
 
 
-def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image, engine):
+def test_a_missing_image_is_an_operators_matter(docker_service, local, lab_image, engine):
     """(C11) A worker does not start without it; one that loses it dead-letters its runs, with what to do about it."""
     worker = docker_service.runner(GRADER_LAB_IMAGE="grader-nope")
-    runner = DockerRunner(lab_image, bench.state_dir)
+    runner = DockerRunner(lab_image, local.state_dir)
     present, runner.image_id = runner.image_id, "sha256:" + "0" * 64
     with pytest.raises(SandboxUnavailable, match="grader images build"):
         runner.look()
-    submission_id = bench.submit()
-    deps = bench.deps(sandbox=runner)
-    assert bench.run_all(deps) == [StageEnd.FAILED] * 3
-    run = bench.run(submission_id)
+    submission_id = local.submit()
+    deps = local.deps(sandbox=runner)
+    assert local.run_all(deps) == [StageEnd.FAILED] * 3
+    run = local.run(submission_id)
     assert (run.state, run.attempts) == ("needs_attention", 3)
     assert "grader images build" in run.last_error
-    assert bench.judge() is None
-    assert nothing_left(engine, bench.state_dir)
+    assert local.judge() is None
+    assert nothing_left(engine, local.state_dir)
 
     runner.image_id = present
     runner.look()
-    assert operations.retry(bench.store, "operator", Named(submission_id, run.run_id)) == 1
+    assert operations.retry(local.store, "operator", Named(submission_id, run.run_id)) == 1
     assert run_next(deps) is StageEnd.STORED
-    assert bench.judge().status is Status.PASSED
+    assert local.judge().status is Status.PASSED
 
     assert worker.process.wait(30) == 3
     assert "grader images build" in worker.log.read_text()
 
 
-def test_a_run_that_hangs_is_ended(docker_runner, bench, engine):
+def test_a_run_that_hangs_is_ended(docker_runner, local, engine):
     """(C6) A pod that our own code waits for without end: its container is removed, and the failure is ours."""
-    submission_id = bench.submit(SLOW.format(seconds=60))
+    submission_id = local.submit(SLOW.format(seconds=60))
     started = time.monotonic()
-    assert run_next(bench.deps(sandbox=docker_runner, limit_s=2.0)) is StageEnd.FAILED
+    assert run_next(local.deps(sandbox=docker_runner, limit_s=2.0)) is StageEnd.FAILED
     assert time.monotonic() - started < 45, "the learner sleeps for a minute"
-    run = bench.run(submission_id)
+    run = local.run(submission_id)
     assert (run.state, run.attempts) == ("run_queued", 1)
     assert "hung: it was not done within 2 s" in run.last_error
     assert nothing_left(engine, docker_runner.state_dir)
@@ -161,20 +161,20 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("left_kib", [0, 400])
-def test_a_full_disk_is_ours(bench, small_disk, left_kib):
+def test_a_full_disk_is_ours(local, small_disk, left_kib):
     """(C12) No room for a run's folder, or none for what it unpacks: tried again, dead-lettered, graded later."""
     filler = small_disk / "filler"
     with filler.open("wb") as file, pytest.raises(OSError, match="No space left"):
         while True:
             os.write(file.fileno(), b"\0" * 4096)
     os.truncate(filler, filler.stat().st_size - (left_kib << 10))
-    submission_id = bench.submit("# padding\n" * 60_000)
-    deps = bench.deps(sandbox=ProcessRunner(small_disk))
+    submission_id = local.submit("# padding\n" * 60_000)
+    deps = local.deps(sandbox=ProcessRunner(small_disk))
     assert run_next(deps) is StageEnd.FAILED
-    run = bench.run(submission_id)
+    run = local.run(submission_id)
     assert (run.state, run.attempts) == ("run_queued", 1)
     assert "No space left on device" in run.last_error
     assert list((small_disk / "runs").glob("*")) == []
     filler.unlink()
-    assert bench.run_all(deps) == [StageEnd.STORED]
-    assert bench.judge().status is Status.FAILED  # it answers nothing: judged on its merits at last
+    assert local.run_all(deps) == [StageEnd.STORED]
+    assert local.judge().status is Status.FAILED  # it answers nothing: judged on its merits at last

@@ -46,12 +46,12 @@ def clock():
 
 
 @pytest.fixture
-def intake(redis, bench, port, clock):
+def intake(redis, local, port, clock):
     """That of a judge, not started."""
-    settings = Settings(redis_url=redis.url, state_dir=bench.state_dir)
-    artifacts = ArtifactStore(bench.artifacts._files.url, (f"http://127.0.0.1:{port}/",))
+    settings = Settings(redis_url=redis.url, state_dir=local.state_dir)
+    artifacts = ArtifactStore(local.artifacts._files.url, (f"http://127.0.0.1:{port}/",))
     artifacts._away = Away(clock)
-    deps = IntakeDeps(bench.store, artifacts, Registry(), bench.signer)
+    deps = IntakeDeps(local.store, artifacts, Registry(), local.signer)
     return Intake(settings, make_app(settings), deps, Sweeper([], 1.0))
 
 
@@ -67,33 +67,33 @@ def elsewhere(port, number):
     return a_message(f"away:{number}", artifact={"filename": "s.py", "uri": uri, "sha256": DIGEST})
 
 
-def known(bench):
+def known(local):
     """Ids of the submissions that were accepted."""
-    with bench.store.transaction() as connection:
+    with local.store.transaction() as connection:
         return set(connection.execute(select(SubmissionRow.submission_id)).scalars())
 
 
-def test_a_source_that_is_away_holds_up_nobody(redis, bench, intake, port, clock, tmp_path):
+def test_a_source_that_is_away_holds_up_nobody(redis, local, intake, port, clock, tmp_path):
     """Two hundred of its messages lie before another one; once it is back, they are taken in as well."""
     wanted = {f"away:{number}" for number in range(200)}
     hand_in(redis, *(elsewhere(port, number) for number in range(200)), a_message("good"))
     intake.start()
     try:
-        wait_for(lambda: known(bench) == {"good"}, 5)
+        wait_for(lambda: known(local) == {"good"}, 5)
         for number in range(200):
             (tmp_path / f"{number}.py").write_text(SOURCE)
         handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
         with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             clock.now += away.LEFT_ALONE_S
-            wait_for(lambda: known(bench) == {"good", *wanted}, 30)
+            wait_for(lambda: known(local) == {"good", *wanted}, 30)
             server.shutdown()
     finally:
         intake.stop()
     assert redis.client().keys("live") + redis.client().keys("grader:intake:work:*") == []
 
 
-def test_it_is_asked_once(redis, bench, intake, port, monkeypatch):
+def test_it_is_asked_once(redis, local, intake, port, monkeypatch):
     """However many messages name it, and how often they come round; they stay, and no time is spent on them."""
     waits, asked = [], []
     monkeypatch.setattr(intake_loop, "_BATCH", 2)
@@ -106,16 +106,16 @@ def test_it_is_asked_once(redis, bench, intake, port, monkeypatch):
     assert waits == [intake_loop._AWHILE_S] * 5
     hand_in(redis, *(elsewhere(port, number) for number in range(1, 4)), a_message("good"))
     assert [loop.take() for _ in range(3)] == [False, False, True]
-    assert known(bench) == {"good"}
+    assert known(local) == {"good"}
     assert len(asked) == 1
     assert redis.client().llen("live") == 4
 
 
-def test_it_holds_up_no_other_queue(redis, bench, intake, port):
+def test_it_holds_up_no_other_queue(redis, local, intake, port):
     """Neither re-grades, nor messages with a priority, which lie in lists of their own."""
     loop = IntakeLoop(redis.client(), intake._handle, pytest.fail, pytest.fail)
     hand_in(redis, elsewhere(port, 0))
     hand_in(redis, a_message("again"), queue="regrade")
     hand_in(redis, a_message("urgent"), queue="live\x06\x166")
     assert [loop.take(), loop.take(), loop.take()] == [True, True, False]
-    assert known(bench) == {"again", "urgent"}
+    assert known(local) == {"again", "urgent"}

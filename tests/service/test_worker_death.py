@@ -8,8 +8,8 @@ import time
 import psutil
 import pytest
 
-from tests.service.bench import containers_of, nothing_left, pods_at_work
 from tests.service.harness import QUICK, SLOW
+from tests.service.local_service import containers_of, nothing_left, pods_at_work
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -24,8 +24,8 @@ from sandbox.run_folder import OwnedFolder
 from tests.conftest import missing
 from tests.platform.platforms import node_platform  # noqa: F401 - a fixture
 from tests.sandbox.engine_proxy import ENGINE
-from tests.service.bench import containers_of
 from tests.service.faults import scrape
+from tests.service.local_service import containers_of
 from tests.services.kept_port import kept_port
 from tests.stack.test_compose_file import NETWORKS
 from tests.waiting import wait_for

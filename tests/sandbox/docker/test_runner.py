@@ -13,7 +13,7 @@ from sandbox.docker import engine as docker_engine
 from sandbox.docker.runner import DockerRunner, connect_engine
 from sandbox.gpu_access import GpuName
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
-from tests.service.bench import nothing_left
+from tests.service.local_service import nothing_left
 
 pytestmark = pytest.mark.integration
 

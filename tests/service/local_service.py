@@ -27,7 +27,7 @@ from tests.receiving import receive
 from tests.service.harness import AT_WORK, QUICK, a_message
 
 
-class Bench:
+class LocalService:
     """One store, and whatever works on it."""
 
     def __init__(self, state_dir: Path) -> None:
@@ -53,7 +53,7 @@ class Bench:
             "artifacts": self.artifacts,
             "sandbox": sandbox or ProcessRunner(self.state_dir),
             "device": "cpu",
-            "owner": "bench",
+            "owner": "local",
             "gate": gate or OpenGate(),
             "state_dir": self.state_dir,
             "retry": RetryPolicy(max_attempts=3, delay_s=0.0),
@@ -69,7 +69,7 @@ class Bench:
 
     def judge(self) -> Verdict | None:
         """Judges what waits."""
-        return judge_next(JudgeDeps(self.store, self.registry, self.signer, "bench"))
+        return judge_next(JudgeDeps(self.store, self.registry, self.signer, "local"))
 
     def run(self, submission_id: str) -> Any:
         """The row of its only run."""
