@@ -72,8 +72,9 @@ def judge_decided(deps: JudgeDeps, case: Decided) -> Verdict | None:
     """
     submission = load_submission(deps.store, case.submission_id)
     reviews = review_cases.decided(deps.store, case.submission_id)
+    kept = replace(deps, opinions=deps.opinions and deps.opinions.kept_ones())
     lab, stored = kept_lab(deps.store, case.lab, deps.registry), evidence_of(deps, case.run_id)
-    verdict = deps.signer.sign(verdict_of(deps, submission, lab, case.run_id, stored, reviews))
+    verdict = deps.signer.sign(verdict_of(kept, submission, lab, case.run_id, stored, reviews))
     if not store_reviewed(deps.store, case, verdict, reviews, deps.owner):
         return None
     log.info("reviewed", submission_id=case.submission_id, status=verdict.status.value, code=verdict.code)
