@@ -322,12 +322,12 @@ def test_an_author_saves_keeps_a_control_and_ends(check, submission):
         return shown
 
     try:
-        shown = until("q: end")
+        shown = until("q: quit")
         assert "probe counted printed:" in shown
         assert '"count": 2' in shown
         assert "passed enough_words.ok (score 1, tier D)" in shown
         check.write_text(CHECK.replace("least: int = 2", "least: int = 3"))
-        shown = until("q: end")
+        shown = until("q: quit")
         assert "failed enough_words.too_few" in shown
         assert float(re.search(r"judged in ([\d.]+) s", shown)[1]) < 1
         assert "after a run" not in shown
@@ -339,7 +339,7 @@ def test_an_author_saves_keeps_a_control_and_ends(check, submission):
         os.write(ours, b"c")
         until("press r")
         os.write(ours, b"r")
-        assert "after a run of" in until("q: end")
+        assert "after a run of" in until("q: quit")
         os.write(ours, b"q")
         assert process.wait(timeout=30) == 0
     finally:

@@ -53,7 +53,7 @@ def test_shown_byte_for_byte(typed):
 def test_posted_again(store, typed, redis):
     """On the queue from which it came; then it is kept no longer, and the audit trail says who did it."""
     said = typed("post", "2", GRADER_REDIS_URL=redis.url).stdout
-    assert "on the queue live again" in said
+    assert "put back on the queue live" in said
     assert redis.client().lrange("live", 0, -1) == [b'{"good": 1}']
     assert [letter.id for letter in dead_letters.letters(store)] == [1]
     assert events(store) == [

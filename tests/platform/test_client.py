@@ -34,7 +34,7 @@ from grader_service.signer.signatures import Signer
 from tests.command_line import invoked
 from tests.levels.parts import ROOT
 from tests.platform.platforms import tell
-from tests.report import factories
+from tests.report import cases
 from tests.service.harness import QUICK
 from tests.services.redis_server import redis_server
 from tests.waiting import wait_for
@@ -259,7 +259,7 @@ def test_verdicts_of_other_versions_are_read_and_verified(signer):
 
 def test_the_run_and_the_parts_of_feedback_are_typed(signer):
     """What a page for learners needs; of a later version's fields inside them the document tells."""
-    for made in (factories.stopped(), factories.told()):
+    for made in (cases.stopped(), cases.told()):
         document = signer.sign(made.model_copy(update={"signature": None})).model_dump(
             mode="json", exclude={"signature"}
         )
