@@ -176,7 +176,7 @@ def _inline(artifact: ArtifactMessage) -> tuple[bytes | None, str]:
 
 
 def _admitted(deps: IntakeDeps, read: Sequence[_Read]) -> list[_Read | Refused]:
-    """Those for which there is room, and whose id means nothing else."""
+    """Those that the quotas admit, and whose id means nothing else."""
     decisions = foresee(deps.store, [one.wanted for one in read], deps.limits)
     return [
         one if isinstance(decision, Admitted) else _refused(decision, one.wanted)

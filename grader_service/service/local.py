@@ -34,7 +34,7 @@ class GradeDeps:
 
     lab: LabSpec
     registry: Registry
-    runner: SandboxRunner
+    sandbox: SandboxRunner
     device: Device
     signer: Signer
     gpu: Gpu | None = None
@@ -70,7 +70,7 @@ def grade(
     Raises:
         UsageError: the submission names steps that the lab does not have.
     """
-    lab, runner, sign = deps.lab, deps.runner, deps.signer.sign
+    lab, sandbox, sign = deps.lab, deps.sandbox, deps.signer.sign
     steps, run_id = lab.selected(submission.steps), uuid.uuid4().hex
     evidence: Evidence | None = None
     own = contextlib.nullcontext(deps.judging) if deps.judging else JudgeProcess(check_files=deps.check_files)
@@ -83,7 +83,7 @@ def grade(
                     artifact,
                     lab,
                     planned.task,
-                    runner,
+                    sandbox,
                     deps.device,
                     progress,
                     run_id=run_id,
@@ -94,7 +94,7 @@ def grade(
                     afterwards=afterwards,
                 )
             except SubmissionRejected as error:
-                name, isolated = runner.facts.name, runner.facts.isolated
+                name, isolated = sandbox.facts.name, sandbox.facts.isolated
                 found = Rejection.of(error, run_id=run_id, device=deps.device, sandbox=name, isolated=isolated)
                 kind, document = "rejection", found.model_dump_json()
             else:
@@ -104,7 +104,7 @@ def grade(
             verdict = verdict_on(submission, lab, run_id, kind, document.encode(), deps.registry, judging)
     except InfrastructureError as error:
         mode = Mode.OFFICIAL if deps.device == "cuda" else Mode.REHEARSAL
-        verdict = verdicts.our_failure(submission, lab, steps, error, runner.facts, mode)
+        verdict = verdicts.our_failure(submission, lab, steps, error, sandbox.facts, mode)
         return Graded(sign(verdict), evidence, failure=error)
     return Graded(sign(verdict), evidence)
 
@@ -113,7 +113,7 @@ def preflight(
     artifact: Artifact,
     lab: LabSpec,
     registry: Registry,
-    runner: SandboxRunner,
+    sandbox: SandboxRunner,
     progress: Progress,
     afterwards: contextlib.ExitStack | None = None,
 ) -> Preflight:
@@ -132,7 +132,7 @@ def preflight(
         artifact,
         lab,
         task,
-        runner,
+        sandbox,
         "cpu",
         progress,
         run_id=uuid.uuid4().hex,

@@ -27,7 +27,7 @@ class Pulse:
 
 
 _SIZE = 4096
-"""Bytes of a file, padded: one that is overwritten in place needs no room, where the file system has none left."""
+"""Bytes of a file, padded: one that is overwritten in place needs no new space, where the file system is full."""
 
 
 def of_device(device: str) -> str:

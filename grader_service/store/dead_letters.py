@@ -76,10 +76,10 @@ def keep(store: Store, raw: bytes, queue: str, task_id: str | None, reason: str)
             .on_conflict_do_update(index_elements=["sha256"], set_={"came_at": db_now()})
         )
         newest_first = select(DeadLetterRow.id, func.length(DeadLetterRow.data)).order_by(*_NEWEST_FIRST)
-        room, dropped = MOST_BYTES, []
+        free, dropped = MOST_BYTES, []
         for number, (letter_id, length) in enumerate(connection.execute(newest_first)):
-            room -= length
-            if room < 0 or number >= MOST_LETTERS:
+            free -= length
+            if free < 0 or number >= MOST_LETTERS:
                 dropped.append(letter_id)
         if dropped:
             connection.execute(delete(DeadLetterRow).where(DeadLetterRow.id.in_(dropped)))

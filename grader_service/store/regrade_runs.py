@@ -96,11 +96,11 @@ def _next(connection: Connection, batch_id: str, lab: str, under_way: Counter[st
     """Items of one lab, the first ones first; `under_way` counts them afterwards, too."""
     found: list[Due] = []
     last = 0
-    while (room := in_flight - under_way.total()) > 0:
+    while (free := in_flight - under_way.total()) > 0:
         full = [learner for learner, runs in under_way.items() if learner is not None and runs >= _PER_LEARNER]
         others = or_(SubmissionRow.learner.is_(None), SubmissionRow.learner.not_in(full))
         waiting = _waiting(batch_id, [lab]).where(RegradeItemRow.id > last, others)
-        rows = connection.execute(waiting.order_by(RegradeItemRow.id).limit(room)).all()
+        rows = connection.execute(waiting.order_by(RegradeItemRow.id).limit(free)).all()
         if not rows:
             break
         for row in rows:

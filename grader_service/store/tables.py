@@ -266,7 +266,7 @@ class OutboxRow(Base):
     bulk: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Of a batch of re-grades: nobody sits and waits for it."""
     unread: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Its task's result is stored; the message waits until there is room in the platform's queue."""
+    """Its task's result is stored; the message waits until the platform's queue has space."""
     journaled: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether it stands in the journal of answers; see `backup.journal`."""
     attempts: Mapped[int] = mapped_column(Integer, default=0)

@@ -114,11 +114,11 @@ def text_list(value: Any) -> dict[str, Any]:
     items = [item for item in (_item(part) for part in parts[:_MAX_PARTS]) if item is not None]
     cut = len(parts) > MAX_ITEMS or any(len(item) >= MAX_ITEM for item in items)
     kept: list[str] = []
-    room = _MAX_ALL
+    left = _MAX_ALL
     for item in items[:MAX_ITEMS]:
-        cut = cut or len(item) > room
-        kept.append(item[:room])
-        room -= len(kept[-1])
+        cut = cut or len(item) > left
+        kept.append(item[:left])
+        left -= len(kept[-1])
     one_text = bool(is_a(value, str))
     return {"status": "present", "items": kept, "truncated": cut, "one_text": one_text, "shown": shown(value)}
 
