@@ -1,8 +1,17 @@
 """The contract of a sandbox: what a runner starts, what a pod can do, and how each of them fails.
 
-A runner opens one *run space* per submission (folders and scratch volumes that go away with it) and starts *pods* in
-it. Whatever happens inside a pod is a value (`Ending`); only `SandboxUnavailable` is raised, and it is always ours.
-`tests/sandbox/conformance.py` states the behaviour that every runner must show.
+A `SandboxRunner` opens one `RunSpace` per run: folders and scratch volumes that are removed when it is left. The space
+starts `Pod`s, and a pod exchanges messages with the program in it:
+
+    with runner.open_run(run_id, limits) as space:
+        pod = space.start(spec)
+        pod.send({"kind": "which_gpu"})
+        answer = pod.receive(timeout_s=60.0)  # a Message, or how the pod ended without one
+        record = pod.end()
+
+Whatever the program in a pod does is a value (`Ending`). The only exception is `SandboxUnavailable`: the failure of an
+engine, an image or a host, which never counts against a learner. Docker, Kubernetes and plain processes implement this
+contract; `tests/sandbox/conformance.py` states the behaviour that each of them must show.
 """
 
 from collections.abc import Mapping
@@ -86,51 +95,108 @@ class SandboxFacts:
 
 
 class Pod(Protocol):
-    """A running pod. `receive` and `send` never raise for what the guest does; they return how it ended.
+    """A running pod.
 
-    They raise `SandboxUnavailable` where no guest connects at all, since our code connects first, and where the engine
-    fails.
+    One thread talks with it. `output` and `end` may be called from any other one; who waits for a message then gets
+    `Ending.COMPLETED`.
     """
 
     spec: PodSpec
 
     def alive(self) -> bool:
-        """Whether its main process is there, frozen or not, as its engine tells."""
+        """Whether its main process is there, paused or not, as the engine tells.
+
+        Raises:
+            SandboxUnavailable: the engine cannot tell.
+        """
         ...
 
     def claim(self) -> bool:
-        """Begins the time of a pod that was started ahead of its run; False where it has ended meanwhile."""
+        """Starts the clock of a pod that was started ahead of its run.
+
+        Returns:
+            False where the pod has ended meanwhile: take another one.
+
+        Raises:
+            SandboxUnavailable: the engine cannot tell.
+        """
         ...
 
     def send(self, body: Mapping[str, object], blob: bytes = b"", *, timeout_s: float = 30.0) -> Ending | None:
-        """Sends one message; connects first. None when it was taken, else how the pod ended."""
+        """Sends one message; waits for the pod's connection first.
+
+        Args:
+            body: a JSON object.
+            blob: bytes that go with it.
+            timeout_s: seconds that the pod has to take the message; one that misses it is killed.
+
+        Returns:
+            None when the message was taken, else how the pod ended.
+
+        Raises:
+            SandboxUnavailable: the pod never connected, which it does before any learner's code runs, or the engine
+                failed.
+        """
         ...
 
     def receive(self, timeout_s: float) -> Message | Ending:
-        """The next message within `timeout_s` of the host's clock. A pod that misses it is killed."""
+        """Waits for the next message.
+
+        Args:
+            timeout_s: seconds of the host's clock; a pod that misses it is killed.
+
+        Returns:
+            The message, with its JSON not yet validated, or how the pod ended.
+
+        Raises:
+            SandboxUnavailable: as for `send`.
+        """
         ...
 
     def pause(self) -> None:
-        """Freezes every process of the pod."""
+        """Freezes every process of the pod; does nothing once it has ended.
+
+        Raises:
+            SandboxUnavailable: the engine failed.
+        """
         ...
 
     def resume(self) -> None:
-        """Lets the pod's processes run again."""
+        """Lets the pod's processes run again; does nothing once it has ended.
+
+        Raises:
+            SandboxUnavailable: the engine failed.
+        """
         ...
 
     def output(self) -> str:
-        """The last of what the pod has written so far, at most 8,000 characters; empty where nobody can soon tell.
+        """What the pod wrote to standard output and error, also after its end.
 
-        From any thread, also while another one waits for a message; and after the pod's end.
+        Returns:
+            At most the last 8,000 characters, safe to show; empty where the engine does not tell within seconds.
         """
         ...
 
     def reject(self, why: str) -> Ending:
-        """Ends the pod because what it sent is valid JSON but not a message that it may send."""
+        """Kills the pod because of a message that is valid JSON, but not one that it may send.
+
+        Args:
+            why: for staff; becomes `PodRecord.detail`.
+
+        Returns:
+            `Ending.PROTOCOL_VIOLATION`, or how the pod had ended before.
+
+        Raises:
+            SandboxUnavailable: as for `end`.
+        """
         ...
 
     def end(self) -> PodRecord:
-        """Kills every process of the pod, removes it and says how it ended; again, the same answer."""
+        """Kills every process of the pod and removes it. May be called again, and returns the same record.
+
+        Raises:
+            SandboxUnavailable: the engine failed; processes of the pod may be left until `SandboxRunner.sweep`.
+        """
         ...
 
 
@@ -144,7 +210,7 @@ class RunSpace(AbstractContextManager["RunSpace"], Protocol):
     """Host folder for held-out images; what is written here is visible in pods at once."""
 
     def start(self, spec: PodSpec) -> Pod:
-        """Starts one pod without waiting for its guest to be ready.
+        """Starts one pod without waiting for its program to be ready.
 
         Raises:
             SandboxUnavailable: the engine, the image or a device is missing, or the engine failed.
@@ -152,36 +218,40 @@ class RunSpace(AbstractContextManager["RunSpace"], Protocol):
         ...
 
     def quiet(self) -> AbstractContextManager[None]:
-        """For as long as something is timed, or waited for: its runner does nothing else on this host meanwhile."""
+        """Keeps this runner from other work on the host, such as preparing pods, while something is timed."""
         ...
 
 
 class SandboxRunner(Protocol):
-    """Starts pods somewhere."""
+    """Starts pods somewhere. An implementation provides all five methods; `sandbox.pod` has what their pods share."""
 
     @property
     def facts(self) -> SandboxFacts:
-        """What this runner is."""
+        """What the verdict says about this sandbox."""
         ...
 
     def look(self) -> None:
-        """Asks whether what pods need before their run space is still there: the engine, and the image.
+        """Asks whether the engine and the image, which pods need before their run space, are still there.
 
         Raises:
-            SandboxUnavailable: it is not.
+            SandboxUnavailable: something is missing; the message says what to do.
         """
         ...
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> RunSpace:
-        """A fresh run space.
+        """Makes a fresh run space.
+
+        Args:
+            run_id: names the folders and volumes; never used before.
+            limits: sizes of the scratch volumes.
 
         Raises:
-            SandboxUnavailable: the engine failed.
+            SandboxUnavailable: the engine failed, or the host has no space.
         """
         ...
 
     def of_image(self, image: str) -> "SandboxRunner":
-        """A runner like this one whose pods have another image; this one where images are not its to choose.
+        """A runner like this one whose pods have another image; itself where images are not its to choose.
 
         Raises:
             SandboxUnavailable: the image is not there, or the engine failed.
@@ -189,5 +259,12 @@ class SandboxRunner(Protocol):
         ...
 
     def sweep(self) -> int:
-        """Removes what earlier, killed graders left behind; returns how many things were removed."""
+        """Removes what graders that were killed left behind.
+
+        Returns:
+            How many things were removed.
+
+        Raises:
+            SandboxUnavailable: the engine failed.
+        """
         ...
