@@ -9,9 +9,7 @@ from grader_service.model.base import neutralise
 from grader_service.model.feedback import Feedback
 from grader_service.model.lab import LabStep
 from grader_service.model.verdict import (
-    OPTIONAL,
     STAFF_FEEDBACK,
-    VISIBILITY,
     CheckVerdict,
     Outcome,
     StepVerdict,
@@ -43,9 +41,7 @@ def check_verdict(judged: Judged) -> CheckVerdict:
     result, points, shown = judged.result, judged.check.points, _shown(judged)
     details = plain(result.details)
     if judged.check.feedback != "full":
-        details |= {VISIBILITY: judged.check.feedback, STAFF_FEEDBACK: result.feedback}
-    if judged.check.optional:
-        details[OPTIONAL] = True
+        details[STAFF_FEEDBACK] = result.feedback
     return CheckVerdict(
         id=judged.check.id,
         version=judged.version,
@@ -59,6 +55,8 @@ def check_verdict(judged: Judged) -> CheckVerdict:
         details=details,
         tier=result.tier,
         review=judged.review,
+        visibility=judged.check.feedback,
+        optional=judged.check.optional,
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from grader_service.model.base import Code, Frozen, Identifier, LongText, Sha256, ShortText
 from grader_service.model.feedback import Feedback
+from grader_service.model.lab import Visibility
 from grader_service.model.measurement import Decision, Measurement
 from grader_service.model.preflight import Preflight
 from grader_service.model.run_report import RunReport
@@ -16,10 +17,6 @@ from grader_service.model.run_report import RunReport
 VERDICT_SCHEMA = "grader.verdict/v1"
 STAFF_FEEDBACK = "staff_feedback"
 """Where a check's details hold the whole feedback that the lab keeps from learners."""
-VISIBILITY = "visibility"
-"""Where they say so: `outcome` or `hidden`."""
-OPTIONAL = "optional"
-"""Where they say that the check is advice."""
 
 
 class Outcome(StrEnum):
@@ -118,6 +115,10 @@ class CheckVerdict(Frozen):
     tier: Tier | None = None
     review: CheckReview | None = None
     """Null for what needs no person."""
+    visibility: Visibility = "full"
+    """What the lab shows its learners of it."""
+    optional: bool = False
+    """Whether it is advice, which does not decide on its step."""
 
     @property
     def counted(self) -> Outcome:
@@ -133,16 +134,6 @@ class CheckVerdict(Frozen):
     def told(self) -> Feedback:
         """The feedback in parts, whenever it was made."""
         return self.parts or Feedback.of(self.feedback)
-
-    @property
-    def visibility(self) -> str:
-        """What the lab shows its learners of it: `full`, `outcome` or `hidden`."""
-        return str(self.details.get(VISIBILITY) or "full")
-
-    @property
-    def optional(self) -> bool:
-        """Whether it is advice, which does not decide on its step."""
-        return bool(self.details.get(OPTIONAL))
 
     @property
     def decision(self) -> Decision | None:

@@ -20,7 +20,8 @@ def with_details(verdict, place, **changes):
 def test_a_hidden_check_is_in_no_export():
     """Neither its code nor a line of its own; the grade stays what it is."""
     plain = composed(Outcome.PASSED, Outcome.PASSED, Outcome.PASSED, Outcome.FAILED)
-    hidden = with_details(plain, 3, code=HIDDEN_CODE, details={"visibility": "hidden", "staff_feedback": HIDDEN_CODE})
+    kept = {"visibility": "hidden", "details": {"staff_feedback": HIDDEN_CODE}}
+    hidden = with_details(plain, 3, code=HIDDEN_CODE, **kept)
     for text in (gradescope(hidden).model_dump_json(), prairielearn(hidden).model_dump_json(), junit([hidden])):
         assert HIDDEN_CODE not in text
     assert len(gradescope(hidden).tests) == len(plain.checks) - 1
@@ -32,8 +33,8 @@ def test_a_hidden_check_is_in_no_export():
 def test_how_the_run_ended_is_shown_whatever_a_lab_hides():
     """It tells of the learner's own code; the hidden check stays out of every export, not reached or not."""
     stopped = CORPUS["not_reached"]
-    kept = {"visibility": "hidden", "staff_feedback": HIDDEN_CODE}
-    hidden = with_details(stopped, 3, code=HIDDEN_CODE, details=kept)
+    kept = {"visibility": "hidden", "details": {"staff_feedback": HIDDEN_CODE}}
+    hidden = with_details(stopped, 3, code=HIDDEN_CODE, **kept)
     for text in (gradescope(hidden).model_dump_json(), prairielearn(hidden).model_dump_json(), junit([hidden])):
         assert HIDDEN_CODE not in text
         assert stopped.checks[3].id not in text
@@ -43,7 +44,7 @@ def test_how_the_run_ended_is_shown_whatever_a_lab_hides():
 def test_advice_that_could_not_be_given_leaves_the_grade():
     """A passed verdict with an optional check that was not decided is exported with its points."""
     passed = composed(*[Outcome.PASSED] * 4)
-    advice = with_details(passed, 3, outcome=Outcome.UNVERIFIED, score=None, max_score=0.0, details={"optional": True})
+    advice = with_details(passed, 3, outcome=Outcome.UNVERIFIED, score=None, max_score=0.0, optional=True)
     assert gradescope(advice).score == passed.score
     assert prairielearn(advice).gradable is True
     needed = with_details(passed, 3, outcome=Outcome.UNVERIFIED, score=None)

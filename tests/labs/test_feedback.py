@@ -61,7 +61,7 @@ def test_kept_feedback_is_for_staff(outcome, visibility):
     verdict = composed([(outcome.value, {"feedback": visibility})], [("failed", {})])
     check = verdict.checks[0]
     assert check.details["staff_feedback"] == "secret of c00"
-    assert check.details["visibility"] == visibility
+    assert check.visibility == visibility
     assert check.outcome is outcome
     for text in (check.feedback, check.parts.text, verdict.feedback):
         assert "secret of c00" not in text
@@ -107,7 +107,7 @@ def test_advice_does_not_fail_a_step():
     assert (verdict.score, verdict.max_score) == (15.0, 20.0)
     assert verdict.feedback == "Every step passed.\nAdvice on step s0, not needed to pass: secret of c01"
     assert verdict.checks[1].outcome is Outcome.FAILED
-    assert verdict.checks[1].details["optional"] is True
+    assert verdict.checks[1].optional is True
 
 
 def test_advice_does_not_mend_a_step():

@@ -164,10 +164,10 @@ def test_a_hidden_check_shows_nothing_but_its_name():
     """Neither outcome, points, code nor the staff's text; a check that shows its outcome keeps the text back."""
     hidden = check(
         "jpeg_dataset", outcome=Outcome.FAILED, code="jpeg.hidden_reason", feedback="Graded.",
-        details={"visibility": "hidden", "staff_feedback": "The whole truth."},
+        visibility="hidden", details={"staff_feedback": "The whole truth."},
     )  # fmt: skip
-    bare = check("cuda_batch", code="batch.ok", details={"visibility": "outcome", "staff_feedback": "More truth."})
-    advice = check("reflections", details={"optional": True})
+    bare = check("cuda_batch", code="batch.ok", visibility="outcome", details={"staff_feedback": "More truth."})
+    advice = check("reflections", optional=True)
     page = staff_page(verdict(checks=(hidden, bare, advice), steps=(step("baseline"),), measurement=None))
     assert "jpeg.hidden_reason" not in page.text
     assert "truth" not in page.text

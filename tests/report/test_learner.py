@@ -156,7 +156,7 @@ def test_checks_that_say_the_same_are_told_once():
 
 def test_a_hidden_check_is_the_same_whatever_came_out():
     """Neither words, colour nor an action gives it away."""
-    kept = {"details": {"visibility": "hidden", "staff_feedback": "x"}, "feedback": "Graded.", "code": "a.b"}
+    kept = {"visibility": "hidden", "details": {"staff_feedback": "x"}, "feedback": "Graded.", "code": "a.b"}
 
     def shown(outcome):
         hidden = check(outcome=outcome, score=0.0, **kept)
@@ -168,10 +168,10 @@ def test_a_hidden_check_is_the_same_whatever_came_out():
 
 def test_advice_that_is_not_needed_says_so():
     """A check that does not count is marked where it did not pass."""
-    advice = told_check(details={"optional": True})
+    advice = told_check(optional=True)
     page = learner_page(verdict(checks=(advice,), steps=(step(),), measurement=None))
     assert "you need not follow it to pass" in page.text
-    passed = told_check(outcome=Outcome.PASSED, score=25.0, details={"optional": True})
+    passed = told_check(outcome=Outcome.PASSED, score=25.0, optional=True)
     assert "need not follow" not in learner_page(verdict(checks=(passed,), steps=(step(),), measurement=None)).text
 
 
