@@ -9,9 +9,9 @@ starts `Pod`s, and a pod exchanges messages with the program in it:
         answer = pod.receive(timeout_s=60.0)  # a Message, or how the pod ended without one
         record = pod.end()
 
-Whatever the program in a pod does is a value (`Ending`). The only exception is `SandboxUnavailable`: the failure of an
-engine, an image or a host, which never counts against a learner. Docker, Kubernetes and plain processes implement this
-contract; `tests/sandbox/conformance.py` states the behaviour that each of them must show.
+How the program in a pod ends is a value (`Ending`). The only exception is `grader_service.errors.SandboxUnavailable`:
+an engine, an image or a host failed, which never counts against a learner. Docker, Kubernetes and plain processes
+implement this contract; `tests/sandbox/conformance.py` states the behaviour that each of them must show.
 """
 
 from collections.abc import Mapping
@@ -53,6 +53,7 @@ class PodSpec:
     """Module below `sandbox.guest` to run, such as `trusted.scanner`."""
     memory_mib: int
     pids: int
+    """Most processes and threads at a time."""
     cpus: tuple[int, ...]
     """Host CPU numbers that the pod may use; every arm gets the same."""
     shm_mib: int = 64
@@ -62,9 +63,11 @@ class PodSpec:
     shards: bool = False
     """Whether the held-out images are mounted (read-only)."""
     gpu: bool = False
+    """Whether the pod gets the GPU that its runner holds."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Added to the image's own."""
     imports: tuple[str, ...] = field(default=(), compare=False)
-    """Modules that the pod loads while it waits for a run, where it does; see `sandbox.warm.pool`."""
+    """Modules that a warm pod loads while it waits for a run; see `sandbox.warm.pool`."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class SandboxFacts:
     name: str
     isolated: bool
     image: str | None
+    """Name of the lab image; None, as for digest and engine, where there are no images."""
     image_digest: str | None
     engine: str | None
     gpu_access: str | None
@@ -97,7 +101,7 @@ class SandboxFacts:
 class Pod(Protocol):
     """A running pod.
 
-    One thread talks with it. `output` and `end` may be called from any other one; who waits for a message then gets
+    One thread talks with it. `output` and `end` may be called from any other one; a `receive` that waits then returns
     `Ending.COMPLETED`.
     """
 
@@ -111,7 +115,7 @@ class Pod(Protocol):
         """
         ...
 
-    def claim(self) -> bool:
+    def start_clock(self) -> bool:
         """Starts the clock of a pod that was started ahead of its run.
 
         Returns:
@@ -128,7 +132,8 @@ class Pod(Protocol):
         Args:
             body: a JSON object.
             blob: bytes that go with it.
-            timeout_s: seconds that the pod has to take the message; one that misses it is killed.
+            timeout_s: seconds that the pod has to take the message once it has connected, for which it has up to 60 s
+                more; one that misses it is killed.
 
         Returns:
             None when the message was taken, else how the pod ended.
@@ -143,7 +148,8 @@ class Pod(Protocol):
         """Waits for the next message.
 
         Args:
-            timeout_s: seconds of the host's clock; a pod that misses it is killed.
+            timeout_s: seconds of the host's clock; a pod that misses it is killed. The first call of all may last up to
+                60 s, until the pod has connected, which counts against this time.
 
         Returns:
             The message, with its JSON not yet validated, or how the pod ended.
@@ -195,13 +201,19 @@ class Pod(Protocol):
         """Kills every process of the pod and removes it. May be called again, and returns the same record.
 
         Raises:
-            SandboxUnavailable: the engine failed; processes of the pod may be left until `SandboxRunner.sweep`.
+            SandboxUnavailable: processes of the pod may still run. A second call tries again, and so does leaving the
+                run space; what is left then is for `SandboxRunner.sweep`.
         """
         ...
 
 
 class RunSpace(AbstractContextManager["RunSpace"], Protocol):
-    """One run's folders and scratch volumes. Leaving it ends every pod and removes everything."""
+    """One run's folders and scratch volumes: made when it is entered; removed, with every pod, when it is left.
+
+    Raises:
+        SandboxUnavailable: on entering, it could not be made. On leaving, pods may still run; this is raised only where
+            the block itself raised nothing.
+    """
 
     paths: GuestPaths
     submission_dir: Path
@@ -223,7 +235,11 @@ class RunSpace(AbstractContextManager["RunSpace"], Protocol):
 
 
 class SandboxRunner(Protocol):
-    """Starts pods somewhere. An implementation provides all five methods; `sandbox.pod` has what their pods share."""
+    """Starts pods.
+
+    For another engine write this class, a `sandbox.run_space.LocalRunSpace`, which makes and removes the space, and a
+    `sandbox.pod.ContainerHandle`, of which `ConnectedPod` makes a `Pod`.
+    """
 
     @property
     def facts(self) -> SandboxFacts:
@@ -231,7 +247,7 @@ class SandboxRunner(Protocol):
         ...
 
     def look(self) -> None:
-        """Asks whether the engine and the image, which pods need before their run space, are still there.
+        """Asks whether the engine answers and still has the image; needs no run space.
 
         Raises:
             SandboxUnavailable: something is missing; the message says what to do.
@@ -239,19 +255,19 @@ class SandboxRunner(Protocol):
         ...
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> RunSpace:
-        """Makes a fresh run space.
+        """Names a fresh run space; entering it makes it. One that was made ahead may be handed over.
 
         Args:
             run_id: names the folders and volumes; never used before.
             limits: sizes of the scratch volumes.
 
         Raises:
-            SandboxUnavailable: the engine failed, or the host has no space.
+            SandboxUnavailable: the engine failed.
         """
         ...
 
     def of_image(self, image: str) -> "SandboxRunner":
-        """A runner like this one whose pods have another image; itself where images are not its to choose.
+        """A runner like this one whose pods have another image; itself where it cannot choose images.
 
         Raises:
             SandboxUnavailable: the image is not there, or the engine failed.

@@ -80,8 +80,8 @@ class ConnectedPod:
         """See `Pod.alive`."""
         return self._ending is None and self._handle.alive()
 
-    def claim(self) -> bool:
-        """See `Pod.claim`."""
+    def start_clock(self) -> bool:
+        """See `Pod.start_clock`."""
         if not self.alive():
             return False
         self._started = time.monotonic()

@@ -59,7 +59,7 @@ class PreparedRun:
         for entry in self.pods:
             if entry[0] == spec:
                 self.pods.remove(entry)
-                return entry[1] if entry[1].claim() else None
+                return entry[1] if entry[1].start_clock() else None
         return None
 
     def alive(self) -> bool:

@@ -36,7 +36,7 @@ class Pod:
         self.engine.answer("alive")
         return self.living
 
-    def claim(self):
+    def start_clock(self):
         return self.living
 
     def pause(self):
