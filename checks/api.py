@@ -1,4 +1,17 @@
-"""All that a check's file imports: `check`, `probe`, the types of their arguments, and results."""
+"""All that a check's file imports.
+
+A check is one function of the evidence that it names as its arguments:
+
+    @check(version="1.0.0")
+    def enough_workers(loaders: Loaders, *, least: int = 1) -> Result:
+        most = max((loader.num_workers for loader in loaders), default=0)
+        if most < least:
+            return failed("too_few", f"No DataLoader has more than {most} workers.", next="Give one more workers.")
+        return passed(f"A DataLoader has {most} workers.")
+
+Evidence comes from `Loaders`, `Graph`, `Measurement` and the other types of arguments; `passed`, `failed` and others
+make results; `probe` looks into a pod; `Check` is for what a function cannot say. See docs/writing-checks.md.
+"""
 
 from checks.arguments import (
     Batch,

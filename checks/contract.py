@@ -37,7 +37,8 @@ class Answer(NamedTuple, Generic[ObservationT]):
 class Check(ABC, Generic[ParamsT, ObservationT]):
     """A check, as the registry loads it from the entry-point group `grader.checks`.
 
-    Most are made by `checks.api.check` from a function. A class of its own is for what that cannot say.
+    Most are made by `checks.api.check` from a function. A class of its own is for what that cannot say: it sets `id`,
+    `version`, `title`, `params_model` and `observation_model`, and implements `observe` and `judge`.
     """
 
     id: str
@@ -127,7 +128,11 @@ class Check(ABC, Generic[ParamsT, ObservationT]):
 
     @abstractmethod
     def judge(self, observation: ObservationT, params: ParamsT) -> Result:
-        """Decides on the observation; pure."""
+        """Decides on the observation: no I/O, no clock, no state.
+
+        Where it raises, or takes too long, no verdict is made and the run waits for an operator; a check that is only
+        advice gets the outcome `error`.
+        """
 
     def names(self, params: ParamsT) -> Mapping[str, str]:
         """Names that a submission must define for this check, and what each holds, for handouts and preflights.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader_service.model.base import Device
-from grader_service.model.measurement import REFERENCES, Arm, Corroboration, GpuUse
+from grader_service.model.measurement import GPU_IDLE, REFERENCES, Arm, Corroboration, GpuUse
 
 IDLE_PERCENT = 1.0
 """Below this an engine did not move: one decoded batch in a window is more."""
@@ -51,9 +51,8 @@ def _contradictions(uses: tuple[GpuUse, ...], setting: Setting) -> list[str]:
     for use in uses:
         if use.arm is Arm.DALI and setting.decodes_on_gpu and _idle(use):
             flags.append(
-                "the graph decodes on the GPU, but neither its SMs nor its JPEG engine moved in the windows of the "
-                f"DALI arm (SM {_percent(use.sm_percent)}, JPEG engine {_percent(use.jpg_percent)}, "
-                f"{use.samples} samples)"
+                f"{GPU_IDLE} in the windows of the DALI arm (SM {_percent(use.sm_percent)}, "
+                f"JPEG engine {_percent(use.jpg_percent)}, {use.samples} samples)"
             )
         if use.arm in REFERENCES and use.sm_percent is not None and use.sm_percent > BUSY_PERCENT:
             flags.append(

@@ -254,6 +254,10 @@ class GpuUse(Frozen):
     """Most processes seen on the GPU at once."""
 
 
+GPU_IDLE = "the graph decodes on the GPU, but neither its SMs nor its JPEG engine moved"
+"""How the flag of a DALI arm begins whose GPU was idle; a check looks for it."""
+
+
 class Corroboration(Frozen):
     """Beside the rates, never instead of them: a contradiction is for a person to look at."""
 
