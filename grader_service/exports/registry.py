@@ -1,4 +1,8 @@
-"""Every format that the grader exports. A new one is a module that writes it, and its name and entry here."""
+"""The formats that the grader exports: documents for other platforms (`VERDICTS`) and tables of cohorts (`TABLES`).
+
+To add one, write a module with a function of the type of `write`, then add its name to the `Literal` and its entry to
+the mapping. `gradescope` for a cohort is a zip archive of documents: `exports.cohorts.bundle` writes it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +28,9 @@ class VerdictFormat:
     """A format of another platform for verdicts."""
 
     write: Callable[[Sequence[Verdict]], str]
-    """Makes a document of verdicts: of one, unless it takes several."""
+    """Makes one document, of exactly one verdict unless it takes several."""
     ending: str
-    """Of the names of its files."""
+    """Suffix of file names, such as `.json`."""
     takes_several: bool = False
 
 
@@ -35,8 +39,7 @@ class TableFormat:
     """A format for rows, of which there may be more than fit into memory."""
 
     write: Callable[[IO[bytes], Iterable[Row], Columns], int]
-    """Writes all rows, which are read once, and returns how many; columns that are not among those which every row has
-    follow in the order in which they are seen."""
+    """Writes all rows, which are read once, and returns how many. Known columns first, then others as they come."""
     require: Callable[[str], None] = lambda _: None
     """Raises UsageError where the format cannot be written to a target, before that is touched."""
 
@@ -46,8 +49,8 @@ def _json(document: BaseModel) -> str:
 
 
 VERDICTS: Mapping[VerdictForm, VerdictFormat] = {
-    "gradescope": VerdictFormat(lambda verdicts: _json(gradescope(verdicts[0])), ".json"),
-    "prairielearn": VerdictFormat(lambda verdicts: _json(prairielearn(verdicts[0])), ".json"),
+    "gradescope": VerdictFormat(lambda verdicts: _json(gradescope(*verdicts)), ".json"),
+    "prairielearn": VerdictFormat(lambda verdicts: _json(prairielearn(*verdicts)), ".json"),
     "junit": VerdictFormat(junit, ".xml", takes_several=True),
 }
 TABLES: Mapping[TableForm, TableFormat] = {
