@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from grader_service.service.canary import Canary
     from grader_service.service.gate import DeviceGate
     from grader_service.service.retaining import Keeping
-    from grader_service.service.run_spaces import HostWord
+    from grader_service.service.run_spaces import HostFitness
     from grader_service.service.runner import RunnerDeps
     from grader_service.store.artifacts import ArtifactStore
     from sandbox.api import SandboxRunner
@@ -259,9 +259,14 @@ def open_pod_broker(settings: Settings) -> "PodBroker":
 
 
 def runner_deps(
-    settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "DeviceGate", word: "HostWord | None" = None
+    settings: Settings,
+    store: Store,
+    gpu: Gpu | None,
+    owner: str,
+    gate: "DeviceGate",
+    fitness: "HostFitness | None" = None,
 ) -> "RunnerDeps":
-    """What a runner works with; its host is watched where there is a word of whether it is fit."""
+    """What a runner works with; its host is watched where its fitness is known."""
     from grader_service.measure.kept_references import KeptReferences  # noqa: PLC0415 - see above
     from grader_service.measure.reference_run import time_reference  # noqa: PLC0415
     from grader_service.service.readiness import Host  # noqa: PLC0415
@@ -296,7 +301,7 @@ def runner_deps(
         preflights_only=settings.preflights_only,
         reuse_days=settings.reuse_days,
         references=references,
-        host=Host() if word is None else WatchedHost(word, sandbox, settings.state_dir),
+        host=Host() if fitness is None else WatchedHost(fitness, sandbox, settings.state_dir),
     )
 
 

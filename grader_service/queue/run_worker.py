@@ -36,7 +36,7 @@ from grader_service.service.pipeline import StageEnd
 from grader_service.service.progress_events import events_of
 from grader_service.service.readiness import BROKER, Readiness, Requirement, database_requirement, device_requirement
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceTrial
+from grader_service.service.run_spaces import RUN_SPACE, HostFitness, RunSpaceTrial
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.state_folder import require_own
@@ -50,10 +50,23 @@ _OPENED_AGAIN_S = 10.0
 
 
 def run_worker(settings: Settings, *, slot: int = 0) -> int:
-    """Works until a signal ends it; `slot` numbers the workers of a host without GPUs.
+    """Executes runs on one device, one at a time, until a signal ends it.
+
+    This process holds the device, listens to Redis and watches the host; the work is done in a child: Celery task →
+    `Child` → `ReferenceKeeping.run_next` → `runner.run_next` → `pipeline.advance` → `run.execution.execute`.
+    On SIGTERM the run in hand gets some seconds to end; then the child removes its pods and gives the run back, and
+    nothing is counted. When the worker is killed, the lease expires and the sweeper of any worker takes the run back.
+
+    Args:
+        slot: numbers the workers of a host without GPUs.
+
+    Returns:
+        The exit status: Celery's, or 1 where this worker ended itself because it took no wake-ups or has to ask anew
+        what its sandbox is.
 
     Raises:
-        ConfigurationError: another worker holds the device, or something the worker needs is missing.
+        ConfigurationError: another worker holds the device, or a setting, the schema or Redis does not fit.
+        InfrastructureError: the database, Redis, the engine, the lab image or the GPU cannot be had.
     """
     require_own(settings.state_dir)
     gpu = wiring.chosen_gpu(settings)
@@ -64,10 +77,10 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         store = wiring.ready_store(settings)
         labs_left = wiring.labs_left_to_others(gpu)
         queues = PREFLIGHT_QUEUES if settings.preflights_only else RUN_QUEUES
-        # Nor does a run that failed elsewhere wait for this worker, which would not take it.
+        # A run that failed elsewhere is not kept for this worker where it would not take it.
         labs_passed_on = (workers.EVERY_LAB,) if settings.preflights_only else tuple(labs_left)
         identity = workers.Identity(workers.RUN, socket.gethostname(), device, labs_passed_on)
-        # Until its first look: one that fails at its start, again and again, is missed.
+        # Until its first look: a worker that fails at each start is reported, too.
         workers.say(store, identity, ("it has not come up yet; where it does not, its log says why",))
         redis = wiring.open_redis(settings)
         for problem in require_safe({BROKER: redis}, production=settings.production):
@@ -78,14 +91,14 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         owner = f"{socket.gethostname()}/{device}/{uuid.uuid4().hex[:8]}"
         # Fails here, before anything is taken, when the engine or the lab image is missing.
         sandbox = wiring.open_sandbox(settings, gpu)
-        word = HostWord()
-        child = Child(settings, app, gpu, device, owner, word)
+        fitness = HostFitness()
+        child = Child(settings, app, gpu, device, owner, fitness)
         register_run(app, child)
         signals.worker_process_init.connect(child.begin, weak=False)
         tasks = TaskTracker(1)
         watchdog = ConsumerWatchdog(lambda: lying(app, queues), tasks, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
-        attention = Attention(gate, queues, word)
+        subscription = QueueSubscription(gate, queues, fitness)
         outdated = threading.Event()
 
         def end() -> None:
@@ -94,7 +107,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 log.error("sandbox_outdated", remedy="this worker ends; start another, which asks what is there now")
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        space = RunSpaceTrial(sandbox, settings.state_dir, word, lambda: tasks.idle, outdated=end)
+        space = RunSpaceTrial(sandbox, settings.state_dir, fitness, lambda: tasks.idle, outdated=end)
         readiness = Readiness(
             identity,
             store,
@@ -106,14 +119,14 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 Requirement(BROKER, lambda: require_answer(redis)),
                 device_requirement(store, device, canary=gpu is not None and settings.canary_minutes > 0),
             ],
-            chores=lambda: sweeper.failing,
+            chores=lambda: sweeper.failing,  # defined below; called first when both are there
         )
         sweeper = Sweeper(
             [
                 ("ready", readiness.look),
                 *common_chores(settings, store, app, readiness),
-                ("device", attention.look),
-                ("watchdog", lambda: watchdog.check(taking=attention.taking)),
+                ("device", subscription.look),
+                ("watchdog", lambda: watchdog.check(taking=subscription.subscribed)),
                 ("orphans", sandbox.sweep),
             ],
             settings.sweep_s,
@@ -134,13 +147,13 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
 
 
 class Child:
-    """The work of one wake-up, and what a GPU wants beside, in the pool's child; what it needs is opened there."""
+    """What Celery's child process does: executes a run for each wake-up and, with a GPU, cares for the idle device."""
 
     def __init__(
-        self, settings: Settings, app: Celery, gpu: Gpu | None, device: str, owner: str, word: HostWord
+        self, settings: Settings, app: Celery, gpu: Gpu | None, device: str, owner: str, fitness: HostFitness
     ) -> None:
         self._settings = settings
-        self._word = word
+        self._fitness = fitness
         self._app = app
         self._gpu = gpu
         self._device = device
@@ -172,12 +185,13 @@ class Child:
                 time.sleep(_OPENED_AGAIN_S)
 
     def _opened(self) -> ReferenceKeeping:
+        """Opens database, GPU and sandbox on first use in this process: after a fork those of the parent are no use."""
         with self._opening:
             if self._pid != os.getpid():
                 self._store = wiring.open_store(self._settings)
                 monitor = NvmlGpu(self._gpu.uuid) if self._gpu is not None else None
                 gate = self._gate(self._store, monitor)
-                deps = wiring.runner_deps(self._settings, self._store, self._gpu, self._owner, gate, self._word)
+                deps = wiring.runner_deps(self._settings, self._store, self._gpu, self._owner, gate, self._fitness)
                 post = ProgressPost(wiring.open_redis(self._settings))
                 deps = replace(deps, progress=partial(events_of, self._store, post.send))
                 canary = wiring.canary(self._settings, deps, monitor)
@@ -186,10 +200,11 @@ class Child:
             return self._keeping
 
     def _ended(self, end: StageEnd, woken_for: str) -> None:
-        left = end is StageEnd.NOTHING and (
+        """Passes on a wake-up that this worker could not use; wakes others for what its run held back."""
+        passed_over = end is StageEnd.NOTHING and (
             self._without_labs or leases.failed_here(self._store, woken_for, self._owner)
         )
-        if left or end in (StageEnd.CLOSED, StageEnd.GIVEN_BACK):
+        if passed_over or end in (StageEnd.CLOSED, StageEnd.GIVEN_BACK):
             not_announced(self._store, [woken_for])  # for a worker that may take it
         if end in (StageEnd.STORED, StageEnd.FAILED):
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
@@ -202,23 +217,23 @@ class Child:
         return DeviceGate(store, self._device, socket.gethostname(), self._gpu.model if self._gpu else "CPU", steward)
 
 
-class Attention:
+class QueueSubscription:
     """Takes wake-ups only while the device may be used and its host is fit."""
 
-    def __init__(self, gate: DeviceGate, queues: Sequence[str], word: HostWord) -> None:
+    def __init__(self, gate: DeviceGate, queues: Sequence[str], fitness: HostFitness) -> None:
         self._gate = gate
-        self._word = word
+        self._fitness = fitness
         self._queues = queues
-        self.taking = True
+        self.subscribed = True
         self._worker: Any = None
         signals.worker_ready.connect(self._ready, weak=False)
 
     def look(self) -> None:
         """Says that the device is here, and follows its state."""
-        ready = self._gate.seen() == devices.READY and self._word.fit
-        if ready != self.taking and self._worker is not None:
+        ready = self._gate.seen() == devices.READY and self._fitness.fit
+        if ready != self.subscribed and self._worker is not None:
             use_queues(self._worker, self._queues, wanted=ready)
-            self.taking = ready
+            self.subscribed = ready
             log.warning("taking_wake_ups" if ready else "leaving_wake_ups_to_others")
 
     def _ready(self, sender: Any, **_: Any) -> None:

@@ -42,12 +42,12 @@ from grader_service.run.session import Session
 from sandbox.api import RunSpace, SandboxRunner
 
 _FEW_CPUS = 4
-"""With fewer, what is prepared for the next run takes its time from this one."""
+"""With fewer, preparing pods for the next run slows this one down."""
 
 
 @contextlib.contextmanager
 def beginning() -> Iterator[None]:
-    """What fails in here fails before any code of the learner's was started: its pod waits for a first message.
+    """Marks failures before any code of the learner's was started: its pod still waits for a first message.
 
     Raises:
         NotBegun: our side failed.
@@ -59,7 +59,7 @@ def beginning() -> Iterator[None]:
 
 
 Measure = Callable[[Session], tuple[CleanRoom | None, Measurement | None]]
-"""What becomes of the graph in the clean room, and what was timed; as much of both as the task needs."""
+"""Runs the graph in the clean room and times it, as far as the task needs."""
 
 
 @dataclass(frozen=True)

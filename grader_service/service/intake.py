@@ -41,7 +41,7 @@ from grader_service.store.tables import PREFLIGHT, Purpose
 
 log = structlog.get_logger(__name__)
 _STORE_AGAIN_S = 60.0
-"""A lab's text goes with the last run that needs it."""
+"""A lab's text is deleted with its last run."""
 ChosenT = TypeVar("ChosenT")
 OtherT = TypeVar("OtherT")
 NewT = TypeVar("NewT")
@@ -58,13 +58,13 @@ class IntakeDeps:
     limits: IntakeLimits = field(default_factory=IntakeLimits)
     actor: str = "intake"
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8, "intake-helper"))
-    """Bring artifacts home side by side: most of that time is spent waiting for a disk or another host."""
+    """Fetch artifacts in parallel: most of that time is spent waiting for a disk or another host."""
     probes: ProbeFiles = field(default_factory=ProbeFiles)
     _kept: dict[str, float] = field(default_factory=dict)
     """Digests of the labs whose texts this process has stored, and when it did so last, by `time.monotonic`."""
 
     def keep(self, lab: TakenLab) -> LabRef:
-        """Stores the text of a lab, by which a run is graded from now on, and says where it lies.
+        """Stores the lab's text, by which new runs are graded; returns its reference.
 
         Raises:
             StoreUnavailable: the database failed.
@@ -82,7 +82,7 @@ class Taken:
     """What became of a message."""
 
     kind: str
-    """`accepted`, `repeated`, `refused`, or `away`: its artifact's source is, or its lab does not load; later again."""
+    """`accepted`, `repeated`, `refused`, or `away`: source or lab cannot be read now; tried later."""
     run_id: str | None = None
 
 
@@ -90,7 +90,7 @@ _Outcome = Accepted | Repeated | Refused | Taken
 
 
 def receive_all(deps: IntakeDeps, messages: Sequence[tuple[object, str | None]], purpose: Purpose) -> list[Taken]:
-    """Takes messages in, their artifacts side by side, in one transaction. Each is answered, stored or for later.
+    """Takes messages in, their artifacts side by side, in one transaction. Each is answered, stored or deferred.
 
     Limits and conflicts are looked at before anything is fetched or stored, and again when the messages are accepted.
 
@@ -100,13 +100,13 @@ def receive_all(deps: IntakeDeps, messages: Sequence[tuple[object, str | None]],
         purpose: from the queue on which they came.
 
     Raises:
-        InfrastructureError: the store or the artifacts' store failed; all of the messages should come again, those
-            that were taken are known by then.
+        InfrastructureError: the store or the artifacts' store failed; send all messages again: those that were taken
+            are recognised.
     """
     read: list[_Read | Refused | Taken] = [_read(deps, body, task_id) for body, task_id in messages]
     admitted: list[_Read | Refused | Taken] = _replaced(read, _Read, lambda some: _admitted(deps, some))
     arrivals: list[Arrival | Refused | Taken] = _replaced(
-        admitted, _Read, lambda some: _brought_home(deps, some, purpose)
+        admitted, _Read, lambda some: _with_artifacts(deps, some, purpose)
     )
     outcomes: list[_Outcome] = _replaced(arrivals, Arrival, lambda some: _accepted(deps, some))
     return [_taken(deps, body, task_id, outcome) for (body, task_id), outcome in zip(messages, outcomes, strict=True)]
@@ -141,7 +141,7 @@ class _Read:
 
 
 def _read(deps: IntakeDeps, body: object, task_id: str | None) -> _Read | Refused | Taken:
-    """Validates a message; a problem of its own is a refusal, and a broken lab of ours none: it comes again later."""
+    """Validates a message; what is wrong with it refuses it; where our lab is broken, it comes again later."""
     try:
         message = parse_message(body)
         lab = installed_lab(message.lab, deps.registry)
@@ -176,7 +176,7 @@ def _inline(artifact: ArtifactMessage) -> tuple[bytes | None, str]:
 
 
 def _admitted(deps: IntakeDeps, read: Sequence[_Read]) -> list[_Read | Refused]:
-    """Those that the quotas admit, and whose id means nothing else."""
+    """Admits by quota, and refuses an id that came with other content."""
     decisions = foresee(deps.store, [one.wanted for one in read], deps.limits)
     return [
         one if isinstance(decision, Admitted) else _refused(decision, one.wanted)
@@ -184,7 +184,7 @@ def _admitted(deps: IntakeDeps, read: Sequence[_Read]) -> list[_Read | Refused]:
     ]
 
 
-def _brought_home(deps: IntakeDeps, read: Sequence[_Read], purpose: Purpose) -> list[Arrival | Refused | Taken]:
+def _with_artifacts(deps: IntakeDeps, read: Sequence[_Read], purpose: Purpose) -> list[Arrival | Refused | Taken]:
     """Stores artifacts, and sources of probes, where runners find them by their digests."""
     if len(read) == 1:
         return [_arrival(deps, read[0], purpose)]
@@ -233,7 +233,7 @@ def purpose_of(body: object, queue: Purpose) -> Purpose:
 
 
 def _accepted(deps: IntakeDeps, arrivals: Sequence[Arrival]) -> list[Accepted | Repeated | Refused]:
-    """Stored and queued, but for those to which something came in between."""
+    """Stores and queues; refuses what became impossible meanwhile."""
     outcomes = accept_all(deps.store, arrivals, deps.limits, deps.actor)
     return [
         _refused(outcome, arrival.wanted) if isinstance(outcome, Conflicting | Refused) else outcome

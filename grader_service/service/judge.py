@@ -49,10 +49,10 @@ class JudgeDeps:
 def judge_next(deps: JudgeDeps) -> Verdict | None:
     """Judges the run that should come next; None when there is none, or when it failed, was lost or was given back.
 
-    While nobody signs it claims none, and a run that it had claimed goes back uncounted.
+    With the signer away it claims none, and gives a claimed run back uncounted.
 
     Raises:
-        StoreUnavailable: the database failed, when claiming or for ten minutes; a lease will run out.
+        StoreUnavailable: see `pipeline.advance`.
     """
     try:
         deps.signer.keys()
@@ -71,10 +71,10 @@ class _Judging:
     deps: JudgeDeps
     lease: Lease
     tell: Callable[[Verdict], object]
-    """Hears the verdict once it is stored."""
+    """Gets the verdict once it is stored."""
 
     def abort(self) -> None:
-        """It is done in a moment, and refused by its fence."""
+        """Nothing to do: judging is short, and the fence refuses a late write."""
 
     def do(self) -> Callable[[], bool]:
         """See `pipeline.Work.do`."""
@@ -116,14 +116,14 @@ def verdict_of(
     stored: results.StoredEvidence,
     reviews: Reviews,
 ) -> Verdict:
-    """`verdict_on`, with what this judge has."""
+    """`verdict_on`, with the dependencies of this judge."""
     document, registry, judging = stored.document, deps.registry, deps.judging
     opinions = deps.opinions
     return verdict_on(submission, lab, run_id, stored.kind, document, registry, judging, reviews, opinions=opinions)
 
 
 def _text_of(deps: JudgeDeps, kept: LabRef) -> LabText | None:
-    """The lab's text, where it is there: a run is cancelled without it, too."""
+    """The lab's text, or None: cancelling works without it."""
     try:
         return kept_text(deps.store, kept)
     except StoreUnavailable:
@@ -133,7 +133,7 @@ def _text_of(deps: JudgeDeps, kept: LabRef) -> LabText | None:
 
 
 def evidence_of(deps: JudgeDeps, run_id: str) -> results.StoredEvidence:
-    """What a run that is to be judged left.
+    """Evidence of a run that is to be judged.
 
     Raises:
         InfrastructureError: it is gone or damaged.

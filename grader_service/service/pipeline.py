@@ -1,6 +1,6 @@
 """The way of a submission: accept, claim, run, judge, answer.
 
-The service goes it in several processes, and what there is so far waits in the store:
+A submission passes through several processes; between them its state is in the store:
 
 ======  ================================================  ==========================================  ==============
 stage   done by                                           leaves in the store                         state of a run
@@ -13,8 +13,8 @@ judge   `judge.judge_next`, in `grader worker judge`      a signed verdict, and 
 answer  `queue.outbox_relay`, in `grader worker judge`    when each was delivered                     done
 ======  ================================================  ==========================================  ==============
 
-Whoever leaves something in the store sends a wake-up for what comes next (`queue.wake_ups`); the sweeper of any worker
-sends one again that was lost. `local.grade`, which is `grader grade`, goes from run to judge in one process, by the
+Whoever leaves something in the store sends a wake-up for what comes next (`queue.wake_ups`); if it is lost, the sweeper
+of any worker sends another. `local.grade`, which is `grader grade`, goes from run to judge in one process, by the
 same functions as the workers: `run.execution.execute` and `verdict_making.verdict_on`.
 """
 
@@ -43,43 +43,46 @@ class StageEnd(StrEnum):
     NOTHING = "nothing"
     """No run waited."""
     STORED = "stored"
+    """Evidence, a rejection or a verdict was stored."""
     FAILED = "failed"
-    """Ours: tried again or dead-lettered."""
+    """An infrastructure failure: tried again or dead-lettered."""
     LOST = "lost"
-    """Somebody else has the run now."""
+    """The lease no longer holds: it expired, or an operator cancelled the run. Nothing was stored."""
     CLOSED = "closed"
     """The worker may not take runs now; nothing was claimed."""
     GIVEN_BACK = "given_back"
-    """What the work needs is not there, which shows before any code of the learner's is started; it is as if nothing
-    was claimed."""
+    """It cannot be done here now: the run waits again, and nothing is counted. A runner does this only before it starts
+    any code of the learner's."""
 
 
 class NotNow(Exception):
-    """What the work needs is not there; the run is given back, and nothing is counted."""
+    """The work cannot be done here now; the run is given back, and nothing is counted."""
 
 
 class Work(Protocol):
     """One stage of one run."""
 
     def do(self) -> Callable[[], bool]:
-        """Does it.
+        """Does the work of the stage, but stores nothing.
 
         Returns:
-            Stores what came of it; false where the lease has an old fence.
+            A function that stores the result; it may be called again while the database is away. False: the lease no
+            longer holds, and nothing was stored.
 
         Raises:
             NotNow: it cannot be done here now.
-            GraderError: an infrastructure failure.
+            GraderError: an infrastructure failure; its class says whether the run is tried again. Any other exception
+                is logged as a defect, and the run is tried again.
         """
         ...
 
     def abort(self) -> object:
-        """Has `do` end soon; from another thread."""
+        """Makes `do` end soon; called by another thread."""
         ...
 
 
 class StageDeps(Protocol):
-    """What a stage needs; of the dependencies of a runner or judge."""
+    """What every stage needs; `RunnerDeps` and `JudgeDeps` have it."""
 
     @property
     def store(self) -> Store: ...  # noqa: D102
@@ -103,16 +106,21 @@ def advance(
     without_labs: Collection[str] = (),
     preflights_only: bool = False,
 ) -> StageEnd:
-    """Claims the run that should come next, does a stage of it while its lease is renewed, and stores what came of it.
+    """Claims the run that should come next, does one stage of it while its lease is renewed, and stores the result.
+
+    The heartbeat of the lease calls `Work.abort` from its own thread when the lease is lost or the work takes too long.
+    A worker that is killed says nothing: its lease expires, and a sweeper counts an infrastructure failure.
 
     Args:
-        take_on: prepares the work under a lease; raises nothing.
-        limit_s: work that takes this long hangs, and is aborted.
+        deps: of this worker.
+        take_on: makes the work from a lease. It must not raise: the run would be held until its lease expires.
+        limit_s: seconds after which the work counts as hung and is aborted.
         without_labs: see `leases.claim`, as for `preflights_only`.
 
     Raises:
-        StoreUnavailable: the database failed, when claiming or for ten minutes; a lease will run out.
-        BaseException: a signal to stop; the run was given back before it goes on.
+        StoreUnavailable: the database failed at the claim or when a failure was recorded, or was away for ten minutes
+            when a result was stored or a run given back. The lease then expires.
+        BaseException: a signal to stop. The run was given back; where the database is away its lease expires.
     """
     store = deps.store
     lease = leases.claim(
@@ -128,7 +136,7 @@ def advance(
     ):
         log.info("claimed", fence=lease.fence, attempts=lease.attempts)
         try:
-            keep = work.do()
+            store_result = work.do()
         except NotNow as error:
             why = str(error)[:500]
             log.warning("given_back", why=why)
@@ -148,7 +156,7 @@ def advance(
             with contextlib.suppress(StoreUnavailable):  # then the lease runs out
                 leases.give_back(store, lease, "the worker was told to stop")
             raise
-        if not patiently(keep):
+        if not patiently(store_result):
             log.warning("fenced_off", fence=lease.fence)
             return StageEnd.LOST
         log.info("stored", fence=lease.fence)

@@ -30,7 +30,7 @@ def try_one(sandbox: SandboxRunner, state_dir: Path) -> None:
         pass
 
 
-class HostWord:
+class HostFitness:
     """Whether a run can be begun on this host, in memory that a runner shares with its child; at first it cannot."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class RunSpaceTrial:
     Nothing is tried beside a run: that shows by itself that it could be begun, and it is measured.
 
     Args:
-        word: what was found last, by the runner or its child.
+        fitness: what was found last, by the runner or its child.
         idle: whether no run is in hand.
         every_s: seconds between two looks while all is well.
         outdated: called where only a worker that is started anew can begin runs here.
@@ -66,7 +66,7 @@ class RunSpaceTrial:
         self,
         sandbox: SandboxRunner,
         state_dir: Path,
-        word: HostWord,
+        fitness: HostFitness,
         idle: Callable[[], bool],
         *,
         every_s: float = _EVERY_S,
@@ -74,7 +74,7 @@ class RunSpaceTrial:
     ) -> None:
         self._sandbox = sandbox
         self._state_dir = state_dir
-        self._word = word
+        self._fitness = fitness
         self._idle = idle
         self._every_s = every_s
         self._outdated = outdated
@@ -82,33 +82,33 @@ class RunSpaceTrial:
 
     def look(self) -> None:
         """For `readiness.Requirement`."""
-        if self._word.fit and not (self._idle() and time.monotonic() >= self._next):
+        if self._fitness.fit and not (self._idle() and time.monotonic() >= self._next):
             return
         try:
             try_one(self._sandbox, self._state_dir)
         except Exception as error:
-            self._word.doubt()
+            self._fitness.doubt()
             if isinstance(error, Outdated):
                 self._outdated()
             raise
-        self._word.trust()
+        self._fitness.trust()
         self._next = time.monotonic() + self._every_s
 
 
 class WatchedHost(Host):
-    """The host of a runner's child, by the word that it shares with its parent."""
+    """The host of a runner's child, by the fitness that it shares with its parent."""
 
-    def __init__(self, word: HostWord, sandbox: SandboxRunner, state_dir: Path) -> None:
-        self._word = word
+    def __init__(self, fitness: HostFitness, sandbox: SandboxRunner, state_dir: Path) -> None:
+        self._fitness = fitness
         self._requirement = Requirement(RUN_SPACE, lambda: try_one(sandbox, state_dir))
 
     def fit(self) -> bool:
         """See `Host.fit`."""
-        return self._word.fit
+        return self._fitness.fit
 
     def misfit(self) -> str | None:
         """See `Host.misfit`; nothing is begun here from then on before the parent has made a run space."""
         found = problems([self._requirement]).get(RUN_SPACE)
         if found is not None:
-            self._word.doubt()
+            self._fitness.doubt()
         return found

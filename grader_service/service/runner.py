@@ -70,11 +70,11 @@ class RunnerDeps:
     preflights_only: bool = False
     """Whether all other runs are left to others."""
     unprepared: SandboxRunner | None = None
-    """Where preflights run beside a GPU, whose prepared runs have pods of another kind; None for the same sandbox."""
+    """Sandbox for preflights beside a GPU: the pods prepared in `sandbox` are for measured runs. None: the same."""
     reuse_days: float = 0.0
-    """How old a measured run of the same bytes may be whose findings are taken; 0 has every submission run."""
+    """Greatest age of a measured run of the same bytes that is reused; 0: every submission runs."""
     references: KeptReferences | None = None
-    """Rates of our reference from between runs; None to measure it in every run."""
+    """Rates of our reference that were measured between runs; None to measure it in every run."""
     progress: Callable[[Lease], Progress] = lambda _: Silent()
     host: Host = field(default_factory=Host)
 
@@ -83,8 +83,11 @@ def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -
     """Executes the run that should come next.
 
     Args:
-        afterwards: removes what the run leaves on this host, once it is closed; it raises nothing. None to remove it
-            before the run is stored, and say it when that fails.
+        afterwards: takes over the removal of folders and scratch volumes; close it after this returns, see `removal`.
+            None: they are removed before the run is stored, and where that fails the run fails.
+
+    Returns:
+        `CLOSED` where host or device may take no run, and nothing was claimed; else as `pipeline.advance`.
 
     Raises:
         StoreUnavailable, BaseException: see `pipeline.advance`.
@@ -135,23 +138,23 @@ class _Run:
         except StoreUnavailable as error:
             raise NotNow(f"the database failed before it was begun: {error}") from error
         if isinstance(prepared, Evidence):
-            # No attempt of the learner: nothing was measured, so noise got no new chance.
+            # No attempt of the learner: nothing was measured, so noise got no second try.
             log.info("run_deduplicated", reused_from=prepared.run.run_id)
-            return self._kept("evidence", as_own(prepared, self._lease.run_id))
+            return self._storing("evidence", as_own(prepared, self._lease.run_id))
         try:
             return self._execute(*prepared)
         except NotBegun as error:
-            # No run burns its tries on a host that can begin none.
+            # A host that can begin no run costs none of them a try.
             if (misfit := self._deps.host.misfit()) is None:
                 raise
             log.warning("host_not_fit", error=str(error)[:500], found=misfit[:500])
             raise NotNow(f"its host is not fit: {misfit[:500]}") from error
 
     def _prepare(self) -> Evidence | tuple[Submission, RunPlan, LabSpec]:
-        """What the run needs from the database; or what was measured of the same bytes before, if that shall do."""
+        """Loads plan and lab of the run; or the evidence of an earlier run of the same bytes, where it is reused."""
         deps, lease = self._deps, self._lease
         submission = load_submission(deps.store, lease.submission_id)
-        # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
+        # Counted only now: a learner's runs come one by one, so all earlier ones have been measured.
         attempt = attempt_number(deps.store, lease.submission_id)
         plan = RunPlan.model_validate({**lease.plan, "attempt": attempt})
         lab = read_lab(kept_text(deps.store, plan.lab), f"lab {submission.lab}")
@@ -193,7 +196,7 @@ class _Run:
                 name, isolated = sandbox.facts.name, sandbox.facts.isolated
                 run_id = self._lease.run_id
                 found = Rejection.of(error, run_id=run_id, device=device, sandbox=name, isolated=isolated)
-                return self._kept("rejection", found)
+                return self._storing("rejection", found)
             except Exception:
                 deps.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
                 raise
@@ -201,9 +204,9 @@ class _Run:
             deps.gate.examine()
             raise SandboxUnavailable("the run was aborted")
         evidence = _with_health(outcome.evidence, deps.gate.release())
-        return self._kept("measured" if _tested(evidence) else "evidence", evidence, outcome.blobs)
+        return self._storing("measured" if _tested(evidence) else "evidence", evidence, outcome.blobs)
 
-    def _kept(
+    def _storing(
         self, kind: results.EvidenceKind, document: Evidence | Rejection, blobs: Mapping[str, bytes] | None = None
     ) -> Callable[[], bool]:
         data = document.model_dump_json().encode()
@@ -232,7 +235,7 @@ def _probe_task(deps: RunnerDeps, ref: ProbeRef, folder: Path) -> ProbeTask:
 
 
 def _tested(evidence: Evidence) -> bool:
-    """Whether the ratio was put to the test, which makes the run an attempt; contamination by the host does not."""
+    """Whether the run counts as an attempt: the test decided, or a steady run has a block that was not contaminated."""
     measurement = evidence.measurement
     if measurement is None:
         return False

@@ -1,4 +1,4 @@
-"""Claims runs, keeps them, and gives them back. Each lease has a higher fence; writes of older ones are refused."""
+"""Claims, renews and returns runs. Each lease has a higher fence; writes of older ones are refused."""
 
 import time
 from collections.abc import Collection
@@ -64,9 +64,9 @@ def claim(
     """Claims the run that should come next: preflights, then live, then regrade, one at a time per learner.
 
     Runs that wait for a runner are taken by the shares of their cohorts and the turns of their learners (`fairness`),
-    those that wait for a judge, which is done in a moment, in the order in which they came.
+    those that wait for a judge in the order in which they came.
 
-    A run that failed through us where the claimer is, is left to another host while one is ready that could take it.
+    A run that failed on the claimer's host is left to another one, while one is ready that could take it.
 
     Args:
         owner: who claims, for the audit trail; a runner is `host/device/instance`.
@@ -77,20 +77,20 @@ def claim(
     Raises:
         StoreUnavailable: the database failed.
     """
-    choosy = bool(without_labs)
+    skips_labs = bool(without_labs)
     values: dict[str, object] = {"owner": owner, "lease_s": lease_s}
     if stage == "run":
         values |= {"host": devices.host_of(owner), "device": devices.device_of(owner)}
-    if choosy:
+    if skips_labs:
         values["without_labs"] = tuple(without_labs)
-    claiming = _claiming(stage, sqlite=store.is_sqlite, choosy=choosy, preflights_only=preflights_only)
-    one_waits = _one_waits(stage, choosy=choosy, preflights_only=preflights_only)
+    claiming = _claiming(stage, sqlite=store.is_sqlite, skips_labs=skips_labs, preflights_only=preflights_only)
+    one_waits = _one_waits(stage, skips_labs=skips_labs, preflights_only=preflights_only)
     for _ in range(_LOOKS):
         with store.transaction() as connection:
             if oldest_version(connection) > SCHEMA:
-                return None  # it went on without this version: newer workers claim
+                return None  # the schema is newer than this version: newer workers claim
             if stage == "run" and not store.is_sqlite:
-                # One after another, or several would want the same learner's runs, whose turn it is.
+                # One after another, or several would want the runs of the learner whose turn it is.
                 connection.execute(_ONE_CLAIMS)
             row = connection.execute(claiming, values).mappings().one_or_none()
             if row is not None:
@@ -105,10 +105,10 @@ def claim(
 
 
 @cache
-def _claiming(stage: Stage, *, sqlite: bool, choosy: bool, preflights_only: bool) -> ReturningUpdate[Any]:
+def _claiming(stage: Stage, *, sqlite: bool, skips_labs: bool, preflights_only: bool) -> ReturningUpdate[Any]:
     """The statement of a claim; made once, since putting it together takes as long as executing it."""
     run = table_of(RunRow).c
-    conditions = _claimable(stage, choosy=choosy, preflights_only=preflights_only)
+    conditions = _claimable(stage, skips_labs=skips_labs, preflights_only=preflights_only)
     next_one = select(run.run_id).where(*conditions).limit(1)
     changes: dict[str, Any] = {}
     if stage == "run":
@@ -147,13 +147,13 @@ def _claiming(stage: Stage, *, sqlite: bool, choosy: bool, preflights_only: bool
 
 
 @cache
-def _one_waits(stage: Stage, *, choosy: bool, preflights_only: bool) -> Select[tuple[str]]:
+def _one_waits(stage: Stage, *, skips_labs: bool, preflights_only: bool) -> Select[tuple[str]]:
     """A run that could be claimed, locked or not."""
-    conditions = _claimable(stage, choosy=choosy, preflights_only=preflights_only)
+    conditions = _claimable(stage, skips_labs=skips_labs, preflights_only=preflights_only)
     return select(table_of(RunRow).c.run_id).where(*conditions).limit(1)
 
 
-def _claimable(stage: Stage, *, choosy: bool, preflights_only: bool) -> list[ColumnElement[bool]]:
+def _claimable(stage: Stage, *, skips_labs: bool, preflights_only: bool) -> list[ColumnElement[bool]]:
     run = table_of(RunRow).c
     conditions: list[ColumnElement[bool]] = [run.state == written(_FROM[stage]), run.not_before <= db_now()]
     if stage == "run":
@@ -164,7 +164,7 @@ def _claimable(stage: Stage, *, choosy: bool, preflights_only: bool) -> list[Col
         conditions += [~busy, run.failed_host.is_(None) | ~tried_here()]
     if preflights_only:
         conditions.append(run.priority == literal_column(str(PRIORITY[PREFLIGHT]), Integer))
-    if choosy:
+    if skips_labs:
         submission = table_of(SubmissionRow).c
         refused = submission.lab.in_(bindparam("without_labs", expanding=True))
         conditions.append(
@@ -181,7 +181,7 @@ def renew(store: Store, lease: Lease, lease_s: float) -> bool:
 
 
 def give_back(store: Store, lease: Lease, why: str) -> bool:
-    """Puts a run back untouched, at no cost: a worker that is told to stop returns its work."""
+    """Puts a run back without counting a try: a worker that is told to stop returns its work."""
     of_item = lease.item_id is not None and lease.stage == "run"
     with store.transaction() as connection:
         if of_item:

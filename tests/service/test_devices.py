@@ -24,7 +24,7 @@ from grader_service.run.progress import Silent
 from grader_service.service.gate import DeviceGate
 from grader_service.service.pipeline import StageEnd
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.run_spaces import HostWord
+from grader_service.service.run_spaces import HostFitness
 from grader_service.service.runner import RunnerDeps, run_next
 from grader_service.settings import Settings
 from grader_service.store import devices, leases, operations
@@ -310,9 +310,9 @@ def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(lo
     monkeypatch.setattr(run_worker, "Steward", functools.partial(Steward, patience_s=0.2))
     settings = Settings(state_dir=local.state_dir, sandbox="process")
     facts = Gpu(0, "H100", "GPU-00000009", "580.1", 80_000)
-    word = HostWord()
-    word.trust()
-    child = run_worker.Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009", word)
+    fitness = HostFitness()
+    fitness.trust()
+    child = run_worker.Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009", fitness)
     submission_id = local.submit()
     (wake_up,) = to_announce(local.store, silent_s=None)
     assert child(wake_up.run_id) is StageEnd.CLOSED

@@ -11,7 +11,7 @@ from grader_service.service import judge, runner
 from grader_service.service.expiring import Expiry
 from grader_service.service.pipeline import StageEnd
 from grader_service.service.readiness import DATABASE
-from grader_service.service.run_spaces import HostWord, WatchedHost
+from grader_service.service.run_spaces import HostFitness, WatchedHost
 from grader_service.store import leases, sweep
 from grader_service.store.tables import RunState
 from sandbox.process.runner import ProcessRunner
@@ -167,13 +167,13 @@ def test_a_disk_without_room_for_the_artifact_costs_no_try(local):
     """There is room for a folder, none for what was handed in: the host is found unfit, and the run waits for room."""
     submission_id = local.submit(source=f"{QUICK}# {'x' * 500_000}\n")
     with disk("host", 64) as host:
-        sandbox, word = ProcessRunner(host.folder), HostWord()
-        deps = local.deps(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(word, sandbox, host.folder))
-        word.trust()
+        sandbox, fitness = ProcessRunner(host.folder), HostFitness()
+        deps = local.deps(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(fitness, sandbox, host.folder))
+        fitness.trust()
         with host.nearly_full(100_000):
             assert local.run_all(deps) == [StageEnd.GIVEN_BACK]
             assert local.run_all(deps) == []
         run = local.run(submission_id)
         assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
-        word.trust()
+        fitness.trust()
         assert local.run_all(deps) == [StageEnd.STORED]

@@ -23,7 +23,7 @@ from grader_service.service.readiness import (
     device_requirement,
     problems,
 )
-from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceTrial, WatchedHost
+from grader_service.service.run_spaces import RUN_SPACE, HostFitness, RunSpaceTrial, WatchedHost
 from grader_service.settings import Settings
 from grader_service.store import devices, workers
 from grader_service.store.engine import Store
@@ -53,17 +53,17 @@ class TestOneHost:
     """A runner's host, step by step."""
 
     @pytest.fixture
-    def word(self):
-        return HostWord()
+    def fitness(self):
+        return HostFitness()
 
     @pytest.fixture
-    def deps(self, local, word):
+    def deps(self, local, fitness):
         sandbox = ProcessRunner(local.state_dir)
-        return local.deps(sandbox=sandbox, host=WatchedHost(word, sandbox, local.state_dir), owner="a/GPU-1/x")
+        return local.deps(sandbox=sandbox, host=WatchedHost(fitness, sandbox, local.state_dir), owner="a/GPU-1/x")
 
     @pytest.fixture
-    def trial(self, local, word):
-        return RunSpaceTrial(ProcessRunner(local.state_dir), local.state_dir, word, lambda: True, every_s=0.0)
+    def trial(self, local, fitness):
+        return RunSpaceTrial(ProcessRunner(local.state_dir), local.state_dir, fitness, lambda: True, every_s=0.0)
 
     def test_nothing_is_claimed_before_a_run_space_was_made(self, local, deps, trial):
         """At the start nobody has looked yet."""
@@ -108,18 +108,18 @@ class TestOneHost:
         assert (run.state, run.attempts, run.failed_host) == ("needs_attention", 3, "a")
         assert "no run can be kept" in run.last_error
 
-    def test_nothing_is_tried_out_beside_a_run(self, local, word):
+    def test_nothing_is_tried_out_beside_a_run(self, local, fitness):
         """What was found last stands meanwhile, unless the host is in doubt."""
         idle = [True]
-        trial = RunSpaceTrial(ProcessRunner(local.state_dir), local.state_dir, word, lambda: idle[0], every_s=0.0)
+        trial = RunSpaceTrial(ProcessRunner(local.state_dir), local.state_dir, fitness, lambda: idle[0], every_s=0.0)
         trial.look()
         idle[0] = False
         with no_runs(local.state_dir):
             trial.look()
-            assert word.fit
-            word.doubt()
+            assert fitness.fit
+            fitness.doubt()
             assert problems([Requirement(RUN_SPACE, trial.look)])
-            assert not word.fit
+            assert not fitness.fit
 
 
 class TestTheWord:
