@@ -1,7 +1,8 @@
 """Labs without a package: of a file, and of an operator's folder, which is read again whenever a lab is asked for."""
 
 import re
-import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,24 +22,26 @@ def soon(monkeypatch):
     monkeypatch.setattr(discovery, "_SETTLED_S", 0.2)
 
 
-def later(work):
-    """Does it in the midst of the others' waiting."""
-    timer = threading.Timer(0.1, work)
-    timer.start()
-    return timer
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Work that is done, each once, whenever a lab's file is waited for."""
+    work = []
+    sleep = SimpleNamespace(sleep=lambda _: work and work.pop(0)(), time=time.time)
+    monkeypatch.setattr(discovery, "time", sleep)
+    monkeypatch.setattr(discovery, "_SETTLED_S", 3600.0)
+    return work
 
 
-def test_a_file_that_is_being_written_is_waited_for(tmp_path):
+def test_a_file_that_is_being_written_is_waited_for(tmp_path, meanwhile):
     """Half of a lab may be a valid lab; and one that is replaced is not there for a moment."""
     labs, path = LabDiscovery(points=(), folder=tmp_path), tmp_path / "small.toml"
     path.write_text(TOML[: len(TOML) // 2])
-    writing = later(lambda: path.write_text(TOML))
+    meanwhile.append(lambda: path.write_text(TOML))
     assert labs.text("small").content == TOML.encode()
-    writing.join()
     path.unlink()
-    writing = later(lambda: path.write_text(TOML))
+    meanwhile.append(lambda: path.write_text(TOML))
     assert labs.text("small").content == TOML.encode()
-    writing.join()
+    assert not meanwhile
 
 
 def test_what_lies_elsewhere_does_not_need_the_folder(tmp_path):
