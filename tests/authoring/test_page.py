@@ -201,7 +201,7 @@ def test_fixtures_are_those_of_the_plugin():
 def test_names_of_contexts_are_those_of_the_guest():
     """Each name that a probe may use is typed for authors, and defined in the guest's modules; all are listed."""
     guest = ROOT / "sandbox" / "guest"
-    names = ("trusted/graph_context.py", "trusted/graph_run.py", "learner/probe_context.py")
+    names = ("probes/running.py", "trusted/graph_context.py", "trusted/graph_run.py", "learner/probe_context.py")
     source = "".join(Path(guest, name).read_text() for name in names)
     named = set(re.findall(r"`(?:context|graph|run)\.(\w+)", section("Probes")))
     typed = {
