@@ -129,7 +129,7 @@ def test_odd_bytes_in_a_failure_are_kept_readable(deps, monkeypatch):
     def broken(*_, **__):
         raise InfrastructureError("one\x00two")
 
-    monkeypatch.setattr(bulk, "verdict_on", broken)
+    monkeypatch.setattr(bulk, "verdict_of", broken)
     batch_id = started(deps)
     judge_all(deps)
     assert counts(deps, batch_id) == {ItemState.NEEDS_ATTENTION: COUNT}

@@ -380,7 +380,7 @@ class TestFakeServer:
         """Only what the runner's Role lists is answered."""
         from kubernetes import client
 
-        core = client.CoreV1Api(connect(cluster.server.url)._api)
+        core = connect(cluster.server.url)._core
         with pytest.raises(client.ApiException) as caught:
             core.create_namespaced_pod(NAMESPACE, {})
         assert caught.value.status == 403
