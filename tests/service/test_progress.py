@@ -26,8 +26,8 @@ PRINTING = f"import time\nfor number in range(12):\n    print('step', number)\n 
 
 
 @pytest.fixture
-def claim(local):
-    """The claim of a run whose platform asked."""
+def lease(local):
+    """The lease of a run whose platform asked."""
     local.submit(submission_id="p:1", progress_to=TO)
     return leases.claim(local.store, "run", "host/cpu/1", 60)
 
@@ -38,10 +38,10 @@ def relay(local, redis):
     return ProgressRelay(redis.client(), make_answers_app(Settings(redis_url=redis.url)), local.store, 8)
 
 
-def an_event(claim, **changes):
+def an_event(lease, **changes):
     """What a runner says of that run, as bytes."""
     said = []
-    RunEvents(claim, said.append).stage("running", key="learner", limit_s=900.0)
+    RunEvents(lease, said.append).stage("running", key="learner", limit_s=900.0)
     return said[0].model_copy(update=changes).model_dump_json().encode()
 
 
@@ -66,9 +66,9 @@ class TestRunEvents:
         return []
 
     @pytest.fixture
-    def events(self, claim, said, clock):
+    def events(self, lease, said, clock):
         """What hears about the run."""
-        return RunEvents(claim, said.append, clock)
+        return RunEvents(lease, said.append, clock)
 
     def test_each_stage_is_told_and_what_runs_now_and_then(self, events, said, clock):
         """At most every five seconds, whatever the code prints; a block's rates are nobody's business."""
@@ -84,7 +84,7 @@ class TestRunEvents:
         assert [stage for stage, *_ in told[2:]] == ["learner"] * 3
         assert [elapsed for _, elapsed, _, _ in told[2:]] == pytest.approx([EVERY_S, 2 * EVERY_S, 3 * EVERY_S], abs=0.7)
         assert {(limit, line) for _, _, limit, line in told[2:]} == {(300.0, "epoch 1")}
-        assert {(event.submission_id, event.run_id) for event in said} == {("p:1", events._claim.run_id)}
+        assert {(event.submission_id, event.run_id) for event in said} == {("p:1", events._lease.run_id)}
 
     def test_a_long_run_is_told_of_to_its_end(self, events, said, clock):
         """Its events are spread; beside them there is room for other stages, and no run has more than 200."""
@@ -103,11 +103,11 @@ class TestRunEvents:
         events.stage("running", key="No Key")
         assert said == []
 
-    def test_who_hears(self, local, claim):
+    def test_who_hears(self, local, lease):
         """Nobody, where nobody asked, where the run serves a re-grade, or where the database is away."""
-        assert isinstance(events_of(local.store, print, claim), RunEvents)
-        assert isinstance(events_of(local.store, print, replace(claim, item_id=1)), Silent)
-        assert isinstance(events_of(Store("postgresql+psycopg://nobody@127.0.0.1:1/x"), print, claim), Silent)
+        assert isinstance(events_of(local.store, print, lease), RunEvents)
+        assert isinstance(events_of(local.store, print, replace(lease, item_id=1)), Silent)
+        assert isinstance(events_of(Store("postgresql+psycopg://nobody@127.0.0.1:1/x"), print, lease), Silent)
         local.submit(submission_id="p:2")
         other = leases.claim(local.store, "run", "host/cpu/2", 60)
         assert isinstance(events_of(local.store, print, other), Silent)
@@ -117,41 +117,41 @@ class TestRunEvents:
 class TestPost:
     """What a runner does with events."""
 
-    def test_judges_find_them_in_their_order(self, claim, redis):
+    def test_judges_find_them_in_their_order(self, lease, redis):
         """In a list of the broker."""
         post = ProgressPost(redis.client())
-        events = events_of_each(claim, post, "unpack", "start", "learner")
+        events = events_of_each(lease, post, "unpack", "start", "learner")
         wait_for(lambda: redis.client().llen(KEY) == len(events), 5)
         assert [json.loads(raw)["stage"] for raw in redis.client().lrange(KEY, 0, -1)[::-1]] == events
 
-    def test_a_broker_that_is_away_holds_nobody_up(self, claim, redis):
+    def test_a_broker_that_is_away_holds_nobody_up(self, lease, redis):
         """What it does not take is lost, and what comes later is not."""
         post = ProgressPost(redis.client())
         redis.kill()
         started = time.monotonic()
-        events_of_each(claim, post, *["measure"] * 500)
+        events_of_each(lease, post, *["measure"] * 500)
         assert time.monotonic() - started < 5
         redis.start()
 
         def arrives():
-            events_of_each(claim, post, "end")
+            events_of_each(lease, post, "end")
             return redis.client().llen(KEY)
 
         wait_for(arrives, 10)
 
-    def test_a_list_that_nobody_reads_does_not_fill_the_broker(self, claim, redis):
+    def test_a_list_that_nobody_reads_does_not_fill_the_broker(self, lease, redis):
         """A thousand events, of 1 KiB at most."""
         redis.client().lpush(KEY, *["x"] * 1000)
         post = ProgressPost(redis.client())
-        events_of_each(claim, post, "unpack", "start")
+        events_of_each(lease, post, "unpack", "start")
         wait_for(post._waiting.empty, 5)
         time.sleep(0.2)
         assert redis.client().llen(KEY) == 1000
 
 
-def events_of_each(claim, post, *keys):
+def events_of_each(lease, post, *keys):
     """Says that these stages began; returns them."""
-    events = RunEvents(claim, post.send)
+    events = RunEvents(lease, post.send)
     for key in keys:
         events.stage(key, key=key)
     return list(keys)
@@ -161,21 +161,21 @@ def events_of_each(claim, post, *keys):
 class TestRelay:
     """What a judge does with events."""
 
-    def test_the_platform_that_asked_is_told(self, relay, claim, redis):
+    def test_the_platform_that_asked_is_told(self, relay, lease, redis):
         """By its task, on its queue."""
-        assert relay.relay(an_event(claim, line="epoch 1"))
+        assert relay.relay(an_event(lease, line="epoch 1"))
         ((task, event),) = sent(redis)
         assert task == "lab.progress"
         assert ProgressEvent.model_validate_json(json.dumps(event)).line == "epoch 1"
-        assert (event["submission_id"], event["run_id"], event["stage"]) == ("p:1", claim.run_id, "learner")
+        assert (event["submission_id"], event["run_id"], event["stage"]) == ("p:1", lease.run_id, "learner")
 
-    def test_a_runner_chooses_no_queue(self, relay, claim, redis, local):
+    def test_a_runner_chooses_no_queue(self, relay, lease, redis, local):
         """What is said of another submission, another run or one that has ended goes nowhere."""
         local.submit(submission_id="p:2")
-        assert not relay.relay(an_event(claim, submission_id="p:2"))
-        assert not relay.relay(an_event(claim, run_id="f" * 32))
-        assert leases.give_back(local.store, claim, "told to stop")
-        assert not relay.relay(an_event(claim))
+        assert not relay.relay(an_event(lease, submission_id="p:2"))
+        assert not relay.relay(an_event(lease, run_id="f" * 32))
+        assert leases.give_back(local.store, lease, "told to stop")
+        assert not relay.relay(an_event(lease))
         assert redis.client().keys("*") == []
 
     @pytest.mark.parametrize(
@@ -186,25 +186,25 @@ class TestRelay:
         assert not relay.relay(raw)
         assert redis.client().keys("*") == []
 
-    def test_an_event_with_more_in_it_is_dropped(self, relay, claim, redis):
+    def test_an_event_with_more_in_it_is_dropped(self, relay, lease, redis):
         """So that nothing else travels with it."""
-        said = json.loads(an_event(claim)) | {"queue": "live", "task": "grader.grade"}
+        said = json.loads(an_event(lease)) | {"queue": "live", "task": "grader.grade"}
         assert not relay.relay(json.dumps(said).encode())
         assert redis.client().keys("*") == []
 
-    def test_a_queue_that_nobody_reads_is_left_alone(self, relay, claim, redis):
+    def test_a_queue_that_nobody_reads_is_left_alone(self, relay, lease, redis):
         """Verdicts may share it, and come first."""
-        done = [relay.relay(an_event(claim)) for _ in range(10)]
+        done = [relay.relay(an_event(lease)) for _ in range(10)]
         assert done == [True] * 8 + [False] * 2
         assert len(sent(redis)) == 8
 
-    def test_it_goes_on_after_a_broker_that_was_away(self, relay, claim, redis):
+    def test_it_goes_on_after_a_broker_that_was_away(self, relay, lease, redis):
         """As all of a judge does."""
         relay.start()
         redis.kill()
         time.sleep(0.5)
         redis.start()
-        wait_for(lambda: redis.client().lpush(KEY, an_event(claim)) and sent(redis), 20, 0.5)
+        wait_for(lambda: redis.client().lpush(KEY, an_event(lease)) and sent(redis), 20, 0.5)
         relay.stop()
 
 
