@@ -96,7 +96,7 @@ def test_a_preflight_of_the_reference_in_docker(lab_image, state_dir, nothing_le
         (["checks", "run", "nope", "--observations", "-"], "has no check 'nope'"),
         (["checks", "run", "reflections", "--observations", "/nonexistent"], "cannot be read"),
         (["labs", "show", "nope"], "there is no lab"),
-        (["verify", "/nonexistent"], "cannot be read"),
+        (["verify", "/nonexistent"], "/nonexistent cannot be read: [Errno 2] No such file"),
         (["nope"], "No such command"),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from checks.dali_operators import row_of
 from checks.gpu_decode.check import gpu_decode
 from grader_service.model.evidence import CleanRoom
-from grader_service.model.measurement import GPU_IDLE, Arm, Corroboration, GpuUse
+from grader_service.model.measurement import Arm, Corroboration, GpuUse
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.claims.test_placement_table import graph
 from tests.checks.judged import judged
@@ -30,7 +30,7 @@ def evidence_of(facts, measurement=None, device="cuda"):
     )
 
 
-FLAG = f"{GPU_IDLE} in the windows of the DALI arm"
+FLAG = "the graph decodes on the GPU, but neither its SMs nor its JPEG engine moved in the windows of the DALI arm"
 MIXED = graph("readers__File@cpu", "decoders__Image@mixed", "Resize@gpu")
 FUSED = graph("readers__File@cpu", "decoders__ImageRandomCrop@mixed", "Resize@gpu")
 GOOD = [
