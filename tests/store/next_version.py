@@ -7,7 +7,7 @@ from grader_service.store import engine, migrating
 from grader_service.store.engine import SCHEMA
 
 EXPANDED = "8999a"
-"""Adds the column; it comes before the index, as `0017a` before `0018`."""
+"""Adds the column; it comes before the index, as `0018a` before `0019`."""
 NEXT = "9000"
 INDEX = "ix_evidence_more"
 ADDS_COLUMN = 'op.execute("alter table evidence add column more text")'

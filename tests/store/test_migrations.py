@@ -11,7 +11,7 @@ from tests.store.factories import count
 from tests.store.next_version import NEXT, become_next
 
 
-@pytest.mark.parametrize("found", ["0001", "0013a", "0016"])
+@pytest.mark.parametrize("found", ["0001", "0013a", "0016", "0017"])
 def test_a_schema_that_was_never_released_is_refused(store, found):
     """In words, by workers and by the command that migrates; nothing of it is changed."""
     with store.transaction() as connection:

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0017"
+revision = "0018"
 down_revision = None
 
 _FLOAT = sa.Float(53)
@@ -358,4 +358,4 @@ def _records() -> None:
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
         _required("oldest", sa.String(32)),
     )
-    op.execute("insert into compatibility (id, oldest) values (1, '0017')")
+    op.execute("insert into compatibility (id, oldest) values (1, '0018')")
