@@ -17,7 +17,7 @@ from grader_service.errors import UsageError
 from grader_service.exports.cohorts.bundle import write_bundle
 from grader_service.exports.cohorts.rows import COHORT_COLUMNS, cohort_rows
 from grader_service.exports.cohorts.texts import with_texts
-from grader_service.exports.registry import CohortForm, write_table
+from grader_service.exports.registry import CohortFormatName, write_table
 from grader_service.host.garbage import look_seldom
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import Selection
@@ -88,7 +88,7 @@ def weight(
 def export(
     cohort: _Cohort,
     *,
-    form: Annotated[CohortForm, typer.Option("--format", help="What to write.")],
+    form: Annotated[CohortFormatName, typer.Option("--format", help="What to write.")],
     out: Annotated[str, typer.Option("-o", "--out", metavar="FILE|-", help="File; - is standard output.")],
     lab: _Lab = None,
     status: _Status = None,

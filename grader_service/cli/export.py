@@ -12,7 +12,7 @@ from grader_service.cli.output import tell, write_text
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.exports.choosing import file_names, held_back, newest
 from grader_service.exports.reading import MOST_BYTES, Found, Refused, read
-from grader_service.exports.registry import VERDICTS, VerdictForm
+from grader_service.exports.registry import VERDICTS, VerdictFormatName
 from grader_service.model.base import IDENTIFIER
 from grader_service.model.keys import public_key
 from grader_service.model.verdict import Verdict
@@ -30,7 +30,7 @@ def export(
             "submission or of one of its runs, or a unique prefix of at least 4 characters: its verdict in force.",
         ),
     ],
-    form: Annotated[VerdictForm, typer.Option("--format", help="What to write.")],
+    form: Annotated[VerdictFormatName, typer.Option("--format", help="What to write.")],
     out: Annotated[
         str, typer.Option(metavar="FILE|DIR|-", help="A folder, or a name that ends in /, gets one file each.")
     ] = "-",
@@ -129,7 +129,7 @@ def _in_force(open_store: Callable[[], "Store"], source: str, keys: Sequence[str
         yield from read(f"submission {submission_id}", found.verdict.encode(), keys)
 
 
-def _write_folder(folder: Path, form: VerdictForm, chosen: Sequence[Verdict]) -> None:
+def _write_folder(folder: Path, form: VerdictFormatName, chosen: Sequence[Verdict]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

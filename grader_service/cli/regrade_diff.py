@@ -12,7 +12,7 @@ from grader_service.cli.diff_text import show_diff, show_flakes
 from grader_service.cli.output import console, tell, write_text
 from grader_service.errors import UsageError
 from grader_service.exports.cohorts.rows import BATCH_COLUMNS, batch_rows
-from grader_service.exports.registry import TableForm, write_table
+from grader_service.exports.registry import TableFormatName, write_table
 from grader_service.model.base import neutralise
 from grader_service.model.diff import Filter, Kind, Result
 from grader_service.model.regrade import Batch, Change, ItemState, Progress
@@ -76,7 +76,7 @@ def diff(
         tell("grader: no submission of the batch matches these options")
     if as_json is not None:
         write_text(as_json, made.model_dump_json(indent=2) + "\n")
-    tables: dict[TableForm, str | None] = {"csv": csv, "parquet": parquet}
+    tables: dict[TableFormatName, str | None] = {"csv": csv, "parquet": parquet}
     for form, target in tables.items():
         if target is not None:
             rows = batch_rows(rows_of(changes(), chosen))

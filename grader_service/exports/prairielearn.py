@@ -27,8 +27,10 @@ class PrairieLearnTest(Frozen):
     name: str | None = None
     description: str | None = None
     points: float | None = None
+    """Earned; absent where the check could not decide."""
     max_points: Annotated[float, Field(ge=0)] | None = None
     message: str | None = None
+    """The check's feedback as plain text."""
 
 
 class PrairieLearnResults(Frozen):
@@ -36,9 +38,13 @@ class PrairieLearnResults(Frozen):
 
     gradable: bool = True
     score: Fraction | None = None
+    """Of the points that can be earned."""
     format_errors: str | tuple[str, ...] | None = None
+    """What was found, in place of `message` where the result is not gradable."""
     message: str | None = None
+    """The summary, above the tests."""
     output: str | None = None
+    """The learner's source and traceback, then what the code printed."""
     tests: tuple[PrairieLearnTest, ...] | None = None
     grader: Trace | None = None
     """Ours: any further key is allowed and kept."""

@@ -18,9 +18,9 @@ from grader_service.exports.junit import junit
 from grader_service.exports.prairielearn import prairielearn
 from grader_service.model.verdict import Verdict
 
-VerdictForm = Literal["gradescope", "prairielearn", "junit"]
-TableForm = Literal["csv", "json", "jsonl", "parquet"]
-CohortForm = Literal[TableForm, "gradescope"]
+VerdictFormatName = Literal["gradescope", "prairielearn", "junit"]
+TableFormatName = Literal["csv", "json", "jsonl", "parquet"]
+CohortFormatName = Literal[TableFormatName, "gradescope"]
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ def _json(document: BaseModel) -> str:
     return document.model_dump_json(indent=2, exclude_none=True) + "\n"
 
 
-VERDICTS: Mapping[VerdictForm, VerdictFormat] = {
+VERDICTS: Mapping[VerdictFormatName, VerdictFormat] = {
     "gradescope": VerdictFormat(lambda verdicts: _json(gradescope(*verdicts)), ".json"),
     "prairielearn": VerdictFormat(lambda verdicts: _json(prairielearn(*verdicts)), ".json"),
     "junit": VerdictFormat(junit, ".xml", takes_several=True),
 }
-TABLES: Mapping[TableForm, TableFormat] = {
+TABLES: Mapping[TableFormatName, TableFormat] = {
     "csv": TableFormat(table.write_csv),
     "json": TableFormat(table.write_json),
     "jsonl": TableFormat(table.write_json_lines),
@@ -61,7 +61,7 @@ TABLES: Mapping[TableForm, TableFormat] = {
 }
 
 
-def write_table(target: str, form: TableForm, rows: Iterable[Row], columns: Columns) -> int:
+def write_table(target: str, form: TableFormatName, rows: Iterable[Row], columns: Columns) -> int:
     """Writes all rows, which are read once, to a file, or to standard output for `-`; returns how many.
 
     Raises:
