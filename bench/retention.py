@@ -35,7 +35,7 @@ _ROWS = (
     "insert into blob (sha256, size_bytes, data) select md5(n::text)||md5(n::text), 1, "
     "decode(repeat(md5(n::text), 30), 'hex') from {n}",
     "insert into evidence_blob (run_id, sha256) select md5(n::text), md5(n::text)||md5(n::text) from {n}",
-    "insert into verdict (verdict_id, submission_id, run_id, status, mode, code, current, document, standing, "
+    "insert into verdict (verdict_id, submission_id, run_id, status, mode, code, current, document, summary, "
     "created_at) select md5(n::text), 's:'||n, md5(n::text), 'passed', 'official', 'grade.passed', true, "
     "repeat(md5(n::text), 60), '{{}}', {at} from {n}",
     "insert into outbox (verdict_id, task_id, attempts, not_before, delivered_at) select md5(n::text), 't', 0, 0, {at} "

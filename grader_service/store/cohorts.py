@@ -62,7 +62,7 @@ def entries(store: Store, selection: Selection, *, size: int = _AT_ONCE) -> Iter
     wanted = _by_summary(selection)
     columns = (submission.received_at, submission.submitted_at, submission.filename)
     for row in _rows(store, _graded(selection, *columns), size):
-        summary = VerdictSummary.model_validate_json(row["standing"])
+        summary = VerdictSummary.model_validate_json(row["summary"])
         if wanted is None or wanted(summary):
             yield CohortEntry(summary, row["received_at"], row["submitted_at"], row["filename"])
 
@@ -86,9 +86,9 @@ def candidates(store: Store, selection: Selection, *, size: int = _CANDIDATES) -
     for row in _rows(store, statement, size):
         told: VerdictSummary | RunSummary
         if wanted is None:
-            told = RunSummary.model_validate_json(row["standing"])
+            told = RunSummary.model_validate_json(row["summary"])
         else:
-            told = VerdictSummary.model_validate_json(row["standing"])
+            told = VerdictSummary.model_validate_json(row["summary"])
             if not wanted(told):
                 continue
         yield Candidate(
@@ -120,7 +120,7 @@ def _graded(selection: Selection, *columns: ColumnElement[Any]) -> Select[Any]:
     submission, verdict = table_of(SubmissionRow), table_of(VerdictRow)
     current = (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current
     return (
-        select(submission.c.submission_id, verdict.c.standing, *columns)
+        select(submission.c.submission_id, verdict.c.summary, *columns)
         .select_from(submission.join(verdict, current))
         .where(*_conditions(selection))
         .order_by(submission.c.submission_id)

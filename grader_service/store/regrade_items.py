@@ -67,8 +67,8 @@ def run_judged(connection: Connection, lease: Lease, verdict: Verdict, seen: Map
     item = connection.execute(
         select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == lease.item_id)
     ).one()
-    standing = select(VerdictRow.standing).where(VerdictRow.verdict_id == item.base_verdict_id)
-    base = VerdictSummary.model_validate_json(connection.execute(standing).scalar_one())
+    before = select(VerdictRow.summary).where(VerdictRow.verdict_id == item.base_verdict_id)
+    base = VerdictSummary.model_validate_json(connection.execute(before).scalar_one())
     summary = summary_of(verdict)
     weaker = base.mode is Mode.OFFICIAL and summary.mode is Mode.REHEARSAL
     connection.execute(

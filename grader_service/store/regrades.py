@@ -204,9 +204,9 @@ def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Ch
             item.last_error,
             item.verdict_id,
             item.applied,
-            old.c.standing.label("old_standing"),
+            old.c.summary.label("old_summary"),
             old.c.current.label("old_current"),
-            new.c.standing.label("new_standing"),
+            new.c.summary.label("new_summary"),
             new.c.current.label("new_current"),
         )
         .select_from(
@@ -226,8 +226,8 @@ def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Ch
             submission_id=row.submission_id,
             level=Level(row.level),
             reason=row.reason,
-            old=VerdictSummary.model_validate_json(row.old_standing),
-            new=None if row.new_standing is None else VerdictSummary.model_validate_json(row.new_standing),
+            old=VerdictSummary.model_validate_json(row.old_summary),
+            new=None if row.new_summary is None else VerdictSummary.model_validate_json(row.new_summary),
             repeats=tuple(repeats.get(row.submission_id, ())),
             state=ItemState(row.state),
             error=(row.last_error or "")[:_MOST_ERROR],
@@ -240,7 +240,7 @@ def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Ch
 
 def _outdated(found: Batch, row: Any) -> bool:
     if found.state is BatchState.APPLIED:
-        return row.new_standing is not None and not row.new_current
+        return row.new_summary is not None and not row.new_current
     return not row.old_current
 
 
@@ -268,14 +268,14 @@ def _repeats(connection: Connection, found: Batch, ids: Sequence[str]) -> dict[s
     if found.repeats == 1 or not ids:
         return {}
     rows = connection.execute(
-        select(RegradeItemRow.submission_id, VerdictRow.standing)
+        select(RegradeItemRow.submission_id, VerdictRow.summary)
         .join(VerdictRow, VerdictRow.verdict_id == RegradeItemRow.verdict_id)
         .where(RegradeItemRow.batch_id == found.batch_id, RegradeItemRow.submission_id.in_(ids))
         .order_by(RegradeItemRow.submission_id, RegradeItemRow.repetition)
     )
     found_repeats: dict[str, list[Any]] = {}
     for row in rows:
-        found_repeats.setdefault(row.submission_id, []).append(VerdictSummary.model_validate_json(row.standing))
+        found_repeats.setdefault(row.submission_id, []).append(VerdictSummary.model_validate_json(row.summary))
     return found_repeats
 
 

@@ -222,7 +222,7 @@ class VerdictRow(Base):
     supersedes: Mapped[str | None] = mapped_column(String(32))
     document: Mapped[str] = mapped_column(Text)
     """The signed JSON, byte for byte as it was sent."""
-    standing: Mapped[str] = mapped_column(Text)
+    summary: Mapped[str] = mapped_column(Text)
     """`VerdictSummary` as JSON, so that thousands can be compared."""
     batch_id: Mapped[str | None] = mapped_column(ForeignKey("regrade_batch.batch_id"))
     """The batch that made it; null for the service's own verdicts."""

@@ -30,7 +30,7 @@ def verdict_values(
         "current": current,
         "supersedes": supersedes,
         "document": verdict.model_dump_json(),
-        "standing": summary.model_dump_json(exclude_defaults=True),
+        "summary": summary.model_dump_json(exclude_defaults=True),
         "batch_id": batch_id,
         "needs_review": waits(verdict),
         "reviewed": reviewed,

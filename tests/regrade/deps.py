@@ -104,4 +104,4 @@ def rewrite(store, *summaries):
     """Puts these in the place of what their verdicts say."""
     for summary in summaries:
         text = summary.model_dump_json(exclude_defaults=True)
-        overwrite(store, VerdictRow, VerdictRow.verdict_id == summary.verdict_id, standing=text)
+        overwrite(store, VerdictRow, VerdictRow.verdict_id == summary.verdict_id, summary=text)

@@ -357,7 +357,7 @@ class _Rows:
             max_score=verdict.max_score,
             current=True,
             document=_filled(shared.signed, values | {"signature": signature.model_dump_json()}),
-            standing=_filled(shared.summary, values),
+            summary=_filled(shared.summary, values),
             created_at=judged.timestamp(),
         )
         waiter = maker.waiter(place)

@@ -344,7 +344,7 @@ def test_a_batch_that_is_not_there(store, action):
     [
         pytest.param(EvidenceRow, {"sha256": "0" * 64}, "does not match its digest", id="other-evidence"),
         pytest.param(EvidenceRow, {"document": b"damaged"}, "is damaged", id="evidence"),
-        pytest.param(VerdictRow, {"standing": "{}"}, "for VerdictSummary", id="verdict"),
+        pytest.param(VerdictRow, {"summary": "{}"}, "for VerdictSummary", id="verdict"),
     ],
 )
 def test_one_damaged_row_is_ours_and_stops_nobody_else(deps, table, values, said):

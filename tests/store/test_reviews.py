@@ -297,7 +297,7 @@ def test_a_submission_that_cannot_be_judged_waits_and_stops_no_other(judge, monk
 def test_a_verdict_that_cannot_be_read_keeps_its_place(judge):
     """It is listed, its page says what is wrong with it, and it can be decided."""
     submission_id = handed_in(judge)
-    overwrite(judge.store, VerdictRow, document="{", standing="{")
+    overwrite(judge.store, VerdictRow, document="{", summary="{")
     assert waiting(judge) == [(submission_id, CHECK)]
     view = reviews.case_view(judge.store, submission_id)
     assert view.check is None

@@ -197,7 +197,7 @@ def _verdicts() -> None:
         _required("current", sa.Boolean),
         sa.Column("supersedes", sa.String(32)),
         _required("document", sa.Text),
-        _required("standing", sa.Text),
+        _required("summary", sa.Text),
         sa.Column("batch_id", sa.String(32), sa.ForeignKey("regrade_batch.batch_id")),
         _required("needs_review", sa.Boolean, server_default=_NO),
         _required("reviewed", sa.Boolean, server_default=_NO),
