@@ -40,7 +40,7 @@ _IN_PLACE = threading.Lock()
 
 Handler = Callable[[Sequence[Envelope], Purpose], Sequence[bool]]
 Refuser = Callable[[Unreadable], None]
-Keeper = Callable[[bytes, Purpose, str | None, str], None]
+KeepDeadLetter = Callable[[bytes, Purpose, str | None, str], None]
 
 
 class IntakeLoop:
@@ -60,7 +60,7 @@ class IntakeLoop:
         redis: "Redis",
         handle: Handler,
         refuse: Refuser,
-        keep: Keeper,
+        keep: KeepDeadLetter,
         *,
         alive_s: float = 30.0,
         name: str | None = None,
