@@ -17,7 +17,7 @@ import numpy as np
 
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.measure.sequential_test import SMALLEST_SD, bounds_at
-from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan, threshold_of
+from grader_service.model.lab import EARLY_BLOCKS, MeasurementPlan, threshold_of
 
 RATIOS = (0.9, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2.0, 5.0)
 _DRAWN = RATIOS[:-1]
@@ -80,7 +80,7 @@ def simulate(log_ratios: "np.ndarray", plan: MeasurementPlan, threshold: float, 
     blocks = np.full(len(log_ratios), plan.most_blocks)
     for size in plan.stops(attempt):
         seen = log_ratios[:, :size]
-        if size == GLARING_BLOCKS and size not in plan.all_looks:
+        if size == EARLY_BLOCKS and size not in plan.all_looks:
             leads = seen - math.log(threshold)
             passes, fails = leads.min(axis=1) > math.log(plan.glaring), leads.max(axis=1) < -math.log(plan.glaring)
             outcome[passes], outcome[fails] = 1, -1

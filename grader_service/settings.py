@@ -113,8 +113,8 @@ class Settings(BaseSettings):
     reuse_days: float = Field(default=0.0, ge=0.0, le=3650.0)
     """How old a measured run of the same bytes may be whose findings a worker takes instead of running them again."""
     reference_minutes: float = Field(default=30.0, ge=0.0, le=240.0)
-    """How old a rate of our reference from between two runs may be that a glaring ratio is held against; 0 measures it
-    in every run."""
+    """How old a rate of our reference from between two runs may be that a first attempt is held against, to pass
+    by two blocks; 0 measures it in every run."""
     canary_minutes: float = Field(default=10.0, ge=0.0, le=240.0)
     """After how long in quarantine a submission of ours is tried on a GPU, to put it back into service; each failure
     and each relapse doubles it, up to four hours; 0 leaves that to operators."""

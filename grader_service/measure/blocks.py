@@ -11,7 +11,7 @@ from grader_service.measure.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, Discardin
 from grader_service.measure.gpu_use import Span
 from grader_service.measure.interference import InterferenceMonitor
 from grader_service.measure.sequential_test import decide
-from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan
+from grader_service.model.lab import EARLY_BLOCKS, MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
     ArmReport,
@@ -31,7 +31,7 @@ _SETTLE_S = 0.5
 """Target length of such a window; on a GPU, clocks and decoder buffers need about a second to get where they stay."""
 _SCREEN_SHARE = 0.3
 """Length of a window of the screen, as a share of those that decide otherwise; a loader's has whole batches, so that
-it is rarely as short. Both blocks must lie beyond the glaring factor, which leaves room for noise many times theirs."""
+it is rarely as short. The two-block bound, which both must pass, leaves room for noise many times theirs."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ def measure(
         threshold: the ratio to exceed.
         attempt: which measured attempt of the learner at the lab this is.
         interference: says which blocks the host contaminated; None where nothing is watched.
-        known: of an arm that was timed before; then the glaring case is decided, or nothing.
+        known: of an arm that was timed before; then by the two-block bound, or not at all.
 
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
@@ -98,7 +98,7 @@ def measure(
     log_ratios: list[float] = []
     spans: list[Span] = []
     while timed.decision is None and timed.unsteady is None and Arm.DALI not in timed.lost:
-        if fixed and (len(log_ratios) == GLARING_BLOCKS or len(timed.blocks) == 2 * GLARING_BLOCKS):
+        if fixed and (len(log_ratios) == EARLY_BLOCKS or len(timed.blocks) == 2 * EARLY_BLOCKS):
             break
         interference.watch.begin()
         taken = _take(arms, len(log_ratios), plan, timed)
@@ -143,8 +143,8 @@ def screen(
 ) -> Timed:
     """The first blocks of a first attempt, with short windows, beside a reference that was measured before.
 
-    Only a glaring pass is decided so. Anything else is for `measure`, which begins anew: the screen adds no more error
-    than the glaring case has, and nobody fails by a rate of another hour.
+    Only a pass by the two-block bound is decided so. Anything else is for `measure`, which begins anew: the screen
+    adds no more error than that bound has, and nobody fails by a rate of another hour.
 
     Args:
         own: the learner's loader.

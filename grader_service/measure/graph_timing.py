@@ -12,7 +12,7 @@ from grader_service.measure.comparison import fair_settings
 from grader_service.measure.interference import interference_monitor
 from grader_service.measure.kept_references import JobKey, KeptReferences, comparable
 from grader_service.measure.reference_run import ReferenceTask
-from grader_service.model.lab import GLARING_BLOCKS
+from grader_service.model.lab import EARLY_BLOCKS
 from grader_service.model.measurement import REFERENCES, Arm, Block, KeptReference, Measurement
 from grader_service.run import trusted_pod
 from grader_service.run.session import Session
@@ -108,7 +108,7 @@ def _screen(session: Session, carried: Carried, baselines: Baselines, kept: Kept
 def _keeps(session: Session) -> bool:
     """Whether a kept rate is of use: for a first attempt, where no test looks at as few blocks as a screen has."""
     plan = session.pod_set.lab.measurement
-    return session.attempt == 1 and plan.glaring is not None and plan.looks[0] > GLARING_BLOCKS
+    return session.attempt == 1 and plan.glaring is not None and plan.looks[0] > EARLY_BLOCKS
 
 
 def _note(

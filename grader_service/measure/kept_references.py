@@ -1,6 +1,6 @@
 """Our fair reference's rate on this host, measured between runs: while no learner's code is here to disturb it.
 
-It spares a first attempt the reference's windows where the ratio is glaring anyway; every other outcome is measured in
+A first attempt that passes by the two-block bound needs no windows of the reference; any other outcome is measured in
 full. A rate is kept for minutes, for one job in one image on one CPU set, by the process that measured it: what another
 host, driver or release would change ends with that process.
 """
@@ -32,8 +32,8 @@ _SIZE_TOLERANCE = 0.1
 _LEAST_SHARE = 0.7
 """Of the best rate that a run of this job saw of the same loader: what is slower than that was disturbed.
 
-Noise alone stays above it; and what stays above it makes a ratio at most 1.43 times as large, where the glaring case
-has a margin of 2 or more.
+Noise alone stays above it; and what stays above it makes a ratio at most 1.43 times as large, where the two-block
+bound has a margin of 2 or more.
 """
 _MOST_RATES = 16
 WORK = ("turn", "colour", "blur")

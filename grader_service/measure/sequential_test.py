@@ -2,14 +2,14 @@
 
 A group-sequential test on `x = ln(DALI / effective baseline)` per block. Everything is compared in logarithms and
 nothing is rounded: a mean of exactly `ln(threshold)` does not pass. Two rules share the error of an attempt, and a
-third one needs next to none:
+third one needs next to none; the last two are the early-stopping bounds:
 
 - at every look, the extension included, Student's t with the SD of the blocks seen; each look has an equal part
   (Bonferroni, valid and slightly conservative), so that stopping early costs no error;
-- at the first look of a first attempt, the clear case: with an SD taken to be `clear_sd`, more than a usable host
+- at the first look of a first attempt, the first-look bound: with an SD taken to be `clear_sd`, more than a usable host
   shows, while the SD seen is at most `clear_most_sd`. Four blocks say so little about their own SD that Student's t
   alone needs six or more for a ratio of 1.5. A part of the error stays unspent, for hosts noisier than `clear_sd`.
-- in a first attempt, the glaring case: each of the first two blocks alone lies beyond the threshold by a factor that
+- in a first attempt, the two-block bound: each of the first two blocks alone lies beyond the threshold by a factor that
   hosts do not err by (`glaring`); at a block SD of 30 % two such blocks come once in a billion runs.
 
 The error of the j-th attempt is `6 / (π² j²)` of the whole, so that resubmitting until noise passes gains nothing:
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan
+from grader_service.model.lab import EARLY_BLOCKS, MeasurementPlan
 from grader_service.model.measurement import Decision, HostEffect, Interval
 
 CONFIDENCE = 0.95
@@ -44,7 +44,7 @@ class Bounds:
     fail_errors: float
     """The same downwards."""
     clear_pass: float = math.inf
-    """The clear case: in `ln(ratio)`, upwards; infinite where the rule does not apply."""
+    """The first-look bound: in `ln(ratio)`, upwards; infinite where the rule does not apply."""
     clear_fail: float = math.inf
     """The same downwards."""
 
@@ -68,8 +68,8 @@ def decide(
     blocks = len(log_ratios)
     if blocks < 2 or (blocks not in plan.stops(attempt) and not last):
         return None
-    glaring = _glaring(log_ratios, plan, threshold, attempt)
-    if glaring is None and blocks not in plan.all_looks and not last:
+    early = _by_two_blocks(log_ratios, plan, threshold, attempt)
+    if early is None and blocks not in plan.all_looks and not last:
         return None
     mean = fmean(log_ratios)
     sd = max(stdev(log_ratios), SMALLEST_SD)
@@ -77,8 +77,8 @@ def decide(
     lead = mean - math.log(threshold)
     bounds = bounds_at(plan, blocks, attempt)
     clear = sd <= plan.clear_most_sd
-    if glaring is not None:
-        outcome = glaring
+    if early is not None:
+        outcome = early
     elif lead > bounds.pass_errors * error or (clear and lead > bounds.clear_pass):
         outcome = "passed"
     elif -lead > bounds.fail_errors * error or (clear and -lead > bounds.clear_fail):
@@ -131,9 +131,10 @@ def allow_for_host(decision: Decision, host: HostEffect | None, plan: Measuremen
 def _highest(decision: Decision, plan: MeasurementPlan) -> float:
     """The highest ratio that a failure leaves open.
 
-    An interval from two blocks is wide however much they agree; in a glaring case both lie below the rule's own bound.
+    An interval from two blocks is wide however much they agree; where they failed by the two-block bound, both lie
+    below that.
     """
-    if plan.glaring is None or decision.blocks_used != GLARING_BLOCKS:
+    if plan.glaring is None or decision.blocks_used != EARLY_BLOCKS:
         return decision.interval.high
     bound = decision.threshold / plan.glaring
     return min(decision.interval.high, bound) if decision.ratio <= bound else decision.interval.high
@@ -161,9 +162,9 @@ def bounds_at(plan: MeasurementPlan, blocks: int, attempt: int) -> Bounds:
     )
 
 
-def _glaring(log_ratios: Sequence[float], plan: MeasurementPlan, threshold: float, attempt: int) -> str | None:
-    """The outcome of a glaring case; None where it is none."""
-    if plan.glaring is None or len(log_ratios) != GLARING_BLOCKS or len(log_ratios) not in plan.stops(attempt):
+def _by_two_blocks(log_ratios: Sequence[float], plan: MeasurementPlan, threshold: float, attempt: int) -> str | None:
+    """The outcome by the two-block bound; None where it decides nothing."""
+    if plan.glaring is None or len(log_ratios) != EARLY_BLOCKS or len(log_ratios) not in plan.stops(attempt):
         return None
     leads = [value - math.log(threshold) for value in log_ratios]
     if min(leads) > math.log(plan.glaring):
@@ -182,7 +183,7 @@ def _rule(plan: MeasurementPlan, attempt: int) -> str:
     )
     if attempt == 1 and plan.clear_share:
         text += (
-            f", {plan.clear_share:g} for a clear case at the first look (SD taken as {plan.clear_sd:g}, "
+            f", {plan.clear_share:g} for the first-look bound (SD taken as {plan.clear_sd:g}, "
             f"seen at most {plan.clear_most_sd:g})"
         )
     if attempt == 1 and plan.glaring is not None:

@@ -82,7 +82,7 @@ class PodLimits(Wire):
     """Every arm gets the same CPU set of at most this many cores."""
 
 
-GLARING_BLOCKS = 2
+EARLY_BLOCKS = 2
 """After so many a ratio may end the measurement that no noise explains."""
 
 
@@ -102,11 +102,11 @@ class MeasurementPlan(Wire):
     look_share: Annotated[float, Field(gt=0, le=1)] = 0.6
     """Part of an attempt's error that the t-test has, split equally over looks."""
     clear_share: Annotated[float, Field(ge=0, lt=1)] = 0.25
-    """Part of it for a clear case at the first look of a first attempt; 0 leaves that rule out."""
+    """Part of it for the early-stopping bound at the first look of a first attempt; 0 leaves that rule out."""
     clear_sd: Annotated[float, Field(gt=0)] = 0.15
-    """SD of `ln(ratio)` per block that a clear case assumes, whatever was seen."""
+    """SD of `ln(ratio)` per block that this bound assumes, whatever was seen."""
     clear_most_sd: Annotated[float, Field(gt=0)] = 0.10
-    """Largest SD seen with which a case may be clear."""
+    """Largest SD seen with which this bound applies."""
     glaring: Annotated[float, Field(ge=2)] | None = 3.5
     """Factor beyond the threshold, upwards or downwards, that ends a first attempt when the first two blocks alone
     both show it; null leaves that rule out."""
@@ -138,9 +138,9 @@ class MeasurementPlan(Wire):
 
     def stops(self, attempt: int) -> tuple[int, ...]:
         """Numbers of valid blocks after which an attempt may end."""
-        if attempt > 1 or self.glaring is None or self.looks[0] <= GLARING_BLOCKS:
+        if attempt > 1 or self.glaring is None or self.looks[0] <= EARLY_BLOCKS:
             return self.all_looks
-        return (GLARING_BLOCKS, *self.all_looks)
+        return (EARLY_BLOCKS, *self.all_looks)
 
     @property
     def all_looks(self) -> tuple[int, ...]:

@@ -298,10 +298,11 @@ class Measurement(Frozen):
     attempt: Annotated[int, Field(ge=1)] = 1
     """Which measured attempt of the learner at the lab this was; the test spends less error on later ones."""
     kept_reference: KeptReference | None = None
-    """The reference that the blocks were held against, where the ratio was glaring and so none was timed in the run;
-    null in all other cases."""
+    """The reference that the blocks were held against, where they passed by the two-block bound and none was timed in
+    the run; null in all other cases."""
     screened: tuple[Block, ...] = ()
-    """Blocks beside a kept reference that were not glaring: the measurement began anew, and they count nowhere."""
+    """Blocks beside a kept reference that did not pass by the two-block bound: the measurement began anew, and they
+    count nowhere."""
     host: HostEffect | None = None
     """What the host can show; measured only when the outcome would not be a pass."""
     unsteady: LongText | None = None

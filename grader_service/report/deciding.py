@@ -3,7 +3,7 @@
 import math
 
 from grader_service.measure.sequential_test import bounds_at, spent
-from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan
+from grader_service.model.lab import EARLY_BLOCKS, MeasurementPlan
 from grader_service.model.measurement import Decision, HostEffect
 from grader_service.report import formats
 from grader_service.report.formats import percent
@@ -30,8 +30,8 @@ def rule(
         f"reference at your settings, nor less than {percent(plan.fair_floor)} of our reference at fair settings: a "
         "slow DataLoader does not help.",
         _looks(plan, needed),
-        *_clear(plan, threshold, attempt),
-        *_glaring(plan, needed, attempt),
+        *_first_look_bound(plan, threshold, attempt),
+        *_two_block_bound(plan, needed, attempt),
         f"Over all your attempts together, whoever has a true ratio of exactly {needed} passes with a chance of at "
         f"most {percent(plan.alpha_pass)} and fails with one of at most {percent(plan.alpha_fail)}. The first attempt "
         f"may use {percent(spent(1.0, 1), 2)} of these chances, the second {percent(spent(1.0, 2), 2)}, and later "
@@ -43,8 +43,8 @@ def rule(
 def ending(decision: Decision, plan: MeasurementPlan) -> str:
     """Which look ended the measurement, and after how many blocks."""
     looks = plan.all_looks
-    if decision.blocks_used == GLARING_BLOCKS and decision.blocks_used in plan.stops(decision.attempt)[:1]:
-        return f"Here the first {GLARING_BLOCKS} blocks ended it, before any look."
+    if decision.blocks_used == EARLY_BLOCKS and decision.blocks_used in plan.stops(decision.attempt)[:1]:
+        return f"Here the first {EARLY_BLOCKS} blocks ended it, before any look."
     if decision.blocks_used not in looks:
         return f"Here the blocks ended after {decision.blocks_used} valid ones, where no look was due."
     extended = ", the one after the extension," if decision.blocks_used > plan.looks[-1] else ""
@@ -108,26 +108,26 @@ def _looks(plan: MeasurementPlan, needed: str) -> str:
     return f"{text} What stays open is inconclusive, which is not a failure. A mean of exactly {needed} does not pass."
 
 
-def _glaring(plan: MeasurementPlan, needed: str, attempt: int) -> tuple[str, ...]:
-    """The glaring case, where this attempt had it."""
-    if plan.glaring is None or GLARING_BLOCKS not in plan.stops(attempt)[:1] or GLARING_BLOCKS in plan.all_looks:
+def _two_block_bound(plan: MeasurementPlan, needed: str, attempt: int) -> tuple[str, ...]:
+    """The two-block bound, where this attempt had it."""
+    if plan.glaring is None or EARLY_BLOCKS not in plan.stops(attempt)[:1] or EARLY_BLOCKS in plan.all_looks:
         return ()
     return (
-        f"A glaring case ends after {GLARING_BLOCKS} blocks: each of them alone lies a factor of {plan.glaring:g} or "
-        f"more above {needed}, or below it; only a first attempt has this.",
+        f"A first attempt ends after {EARLY_BLOCKS} blocks where each of them alone lies a factor of "
+        f"{plan.glaring:g} or more above {needed}, or each as far below it.",
     )
 
 
-def _clear(plan: MeasurementPlan, threshold: float | None, attempt: int) -> tuple[str, ...]:
-    """The clear case, where this attempt had it."""
+def _first_look_bound(plan: MeasurementPlan, threshold: float | None, attempt: int) -> tuple[str, ...]:
+    """The first-look bound, where this attempt had it."""
     bounds = bounds_at(plan, plan.looks[0], attempt)
     if not math.isfinite(bounds.clear_pass):
         return ()
     text = (
-        f"A clear case ends at the first look: the blocks scatter by at most {percent(plan.clear_most_sd)}, and their "
-        f"mean would decide even if they scattered by {percent(plan.clear_sd)}"
+        f"A first attempt ends at the first look where the blocks scatter by at most {percent(plan.clear_most_sd)} and "
+        f"their mean would decide even if they scattered by {percent(plan.clear_sd)}"
     )
     if threshold is not None:
         above, below = threshold * factor(bounds.clear_pass), threshold * factor(-bounds.clear_fail)
         text += f", which takes about {formats.ratio(above)} or more, or {formats.ratio(below)} or less"
-    return (f"{text}. Only a first attempt has this.",)
+    return (f"{text}.",)

@@ -1,4 +1,4 @@
-"""A reference that was measured between runs: what it spares a glaring run, and that it decides nothing else."""
+"""A reference that was measured between runs: what it saves where two blocks pass, and that it decides nothing else."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ from tests.e2e.submissions import COMMON, GRAPH
 from tests.hand_clock import HandClock
 from tests.host.gpu.memory import InMemoryGpu
 
-# Far from any ratio that a host shows: the first is a glaring pass everywhere, the second a glaring failure.
+# Far from any ratio that a host shows: the first passes by two blocks everywhere, the second fails by two.
 EASY, HARD = 0.01, 100.0
 FRESH_S = 600.0
 
@@ -116,7 +116,7 @@ def screened(run, references, clock):
     return once
 
 
-def test_a_kept_reference_spares_its_windows_where_the_ratio_is_glaring(screened):
+def test_a_kept_reference_saves_its_windows_where_two_blocks_pass(screened):
     """Two learners show the job, the reference is measured, the third needs none."""
     evidence = screened(EASY)
     measured = evidence.measurement
@@ -131,7 +131,7 @@ def test_a_kept_reference_spares_its_windows_where_the_ratio_is_glaring(screened
     assert {pod.role for pod in evidence.run.pods} >= {PodRole.LEARNER, PodRole.CLEAN_ROOM}
 
 
-def test_what_is_not_glaring_is_measured_in_full(screened, monkeypatch):
+def test_what_two_blocks_do_not_pass_is_measured_in_full(screened, monkeypatch):
     """A process of the reference that comes to the GPU after the screen is nobody foreign: it contaminates no block."""
     gpu = InMemoryGpu()
     with_references = graph_timing.add_references

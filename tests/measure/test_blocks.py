@@ -353,7 +353,7 @@ def screened(dali, own, interference=None):
 
 
 @pytest.mark.parametrize(("own", "ratio", "baseline"), [(400, 8000 / 910, Arm.FAIR), (2000, 4.0, Arm.LEARNER)])
-def test_a_glaring_pass_beside_a_kept_reference_needs_no_other(own, ratio, baseline):
+def test_a_pass_by_two_blocks_beside_a_kept_reference_needs_no_other(own, ratio, baseline):
     """Two blocks of the graph and the learner's loader end it; the kept rate is a floor, as a timed one is."""
     timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, own))
     assert timed.decision.outcome == "passed"
@@ -364,7 +364,7 @@ def test_a_glaring_pass_beside_a_kept_reference_needs_no_other(own, ratio, basel
 
 @pytest.mark.parametrize("rate", [3000, 1000, 100, 10])
 def test_nothing_else_is_decided_beside_a_kept_reference(rate):
-    """Neither a pass that is not glaring nor any failure: the measurement begins anew, with references of its own."""
+    """Neither a lesser pass nor any failure: the measurement begins anew, with references of its own."""
     timed = screened(SteadyArm(Arm.DALI, rate), SteadyArm(Arm.LEARNER, 400))
     assert timed.decision is None
     assert len(timed.blocks) == 2

@@ -108,7 +108,7 @@ def test_a_graph_many_times_as_fast_takes_two_blocks():
 
 
 @pytest.mark.parametrize("sd", [0.05, 0.3, 0.6])
-def test_nobody_at_the_threshold_looks_glaring(sd):
+def test_nobody_at_the_threshold_is_beyond_the_two_block_bound(sd):
     """Two blocks never pass a ratio of 1.10 but by noise that no host has."""
     found = ends(1.1, sd)
     assert ((found.blocks == 2) & (found.outcome == 1)).mean() <= 0.001

@@ -134,7 +134,7 @@ def test_a_host_that_cannot_show_the_effect_fails_nobody(ratios):
     assert allow_for_host(decision, None, PLAN) == decision
 
 
-def test_a_glaring_failure_is_the_graphs_own_on_a_weak_host():
+def test_a_failure_by_two_blocks_is_the_graphs_own_on_a_weak_host():
     """Two blocks that differ give a wide interval; both far below the threshold, they excuse nothing."""
     decision = decide(logs(0.05, 0.25), PLAN, 1.1)
     assert decision.outcome == "failed"
@@ -172,13 +172,13 @@ def test_the_rules_numbers_stand_in_the_documentation():
 @pytest.mark.parametrize(
     ("ratios", "outcome"), [((4.5, 3.9), "passed"), ((0.2, 0.31), "failed"), ((9.0, 3.8), None), ((0.2, 0.33), None)]
 )
-def test_a_glaring_ratio_ends_after_two_blocks(ratios, outcome):
+def test_a_ratio_beyond_the_bound_ends_after_two_blocks(ratios, outcome):
     """Each block alone must lie 3.5 times beyond the threshold, 1.1: above 3.85 or below 0.314."""
     decision = decide(logs(*ratios), PLAN, 1.1)
     assert (decision and (decision.outcome, decision.blocks_used)) == (outcome and (outcome, 2))
 
 
-def test_only_a_first_attempt_may_be_glaring():
+def test_only_a_first_attempt_may_end_by_two_blocks():
     """Later attempts, and labs that leave the rule out, go on to the first look."""
     two = logs(8.0, 8.1)
     assert decide(two, PLAN, 1.1, attempt=2) is None
@@ -186,7 +186,7 @@ def test_only_a_first_attempt_may_be_glaring():
     assert replay([*two, *two], PLAN, 1.1, attempt=2).blocks_used == 4
 
 
-def test_a_glaring_case_is_the_same_when_it_is_judged_again():
+def test_an_end_by_two_blocks_is_the_same_when_it_is_judged_again():
     """Stored blocks are replayed from the first stop; at a threshold that they do not dwarf they say what they can."""
     two = logs(8.0, 8.1)
     assert replay(two, PLAN, 1.1).outcome == "passed"

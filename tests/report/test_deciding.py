@@ -73,9 +73,9 @@ def test_clear_case_says_where_it_lies():
     ],
 )
 def test_clear_case_is_told_only_where_it_applies(plan, attempt):
-    """Later attempts, plans without it and first looks of few blocks have no clear case."""
-    assert "clear case" in _rule()
-    assert "clear case" not in _rule(plan, attempt=attempt)
+    """Later attempts, plans without it and first looks of few blocks have no first-look bound."""
+    assert "ends at the first look where" in _rule()
+    assert "ends at the first look where" not in _rule(plan, attempt=attempt)
 
 
 def test_rule_follows_the_tier():
