@@ -279,7 +279,7 @@ def runner_deps(
     device: Device = "cuda" if gpu is not None else "cpu"
     pool = WarmPool(settings.warm_runs) if settings.warm_runs else None
     references = None
-    if settings.reference_minutes and gpu is not None:  # a rehearsal never ends by two blocks
+    if settings.reference_minutes and gpu is not None:  # a rehearsal's ratio does not pass by two blocks
         quiet = contextlib.nullcontext if pool is None else pool.quiet
         references = KeptReferences(
             lambda task: time_reference(sandbox, task, device, gpu), 60 * settings.reference_minutes, quiet

@@ -18,7 +18,7 @@ GPU = Gpu(index=0, model="NVIDIA H100", uuid="GPU-0a1b", driver="580.1", memory_
         (GPU, {"reference_minutes": 0.0}, True, False),
         (None, {}, True, False),
     ],
-    ids=["by default", "nothing prepared", "no reference kept", "a rehearsal never ends by two blocks"],
+    ids=["by default", "nothing prepared", "no reference kept", "a rehearsal's ratio does not pass by two blocks"],
 )
 def test_the_fast_path(tmp_path, gpu, more, prepares, keeps):
     """Runs are prepared, and the reference of a GPU is kept, unless somebody turned it off."""
