@@ -18,7 +18,7 @@ from sandbox.pod import ConnectedPod, ContainerEnd
 from sandbox.run_folder import dead_runs, leaves, remove_tree
 from sandbox.short_path import socket_address
 
-_CALL_S = 200.0
+CALL_S = 200.0
 """Longest wait for an answer: the broker waits for the engine for a minute, and asks again where a call failed."""
 _SEND_S = 10.0
 _T = TypeVar("_T", bound=wire.Answer)
@@ -79,7 +79,7 @@ class Line:
             try:
                 self._connection.settimeout(_SEND_S)
                 wire.send(self._connection, request)
-                self._connection.settimeout(_CALL_S)
+                self._connection.settimeout(CALL_S)
                 answer, given = wire.receive_answer(self._connection)
             except (OSError, wire.Unreadable) as error:
                 self._lose()

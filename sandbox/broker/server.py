@@ -333,13 +333,15 @@ def _alone(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _listening(path: Path) -> Iterator[socket.socket]:
     """A socket for members of our group; one that a killed broker left is replaced."""
+    unheard = path.with_suffix(".new")
     with wire.make_socket() as listener:
         try:
-            path.unlink(missing_ok=True)
-            with socket_address(path) as address:
+            unheard.unlink(missing_ok=True)
+            with socket_address(unheard) as address:
                 listener.bind(address)
-            path.chmod(0o660)
+            unheard.chmod(0o660)
             listener.listen(64)
+            unheard.rename(path)  # whoever sees the socket is answered
         except OSError as error:
             raise SandboxUnavailable(_UNMADE.format(path, error)) from error
         listener.settimeout(_POLL_S)

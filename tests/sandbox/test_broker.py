@@ -3,8 +3,10 @@
 import json
 import os
 import secrets
+import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -21,7 +23,7 @@ from sandbox.docker.engine import DockerHandle
 from tests.conftest import missing
 from tests.sandbox.docker.test_runner import gives_labs_their_images
 from tests.sandbox.owner import LIMITS, ask, drill
-from tests.sandbox.pod_broker import serving
+from tests.sandbox.pod_broker import answers, serving
 from tests.sandbox.test_run_folder import ANY_USERS_PYTHON
 from tests.waiting import wait_for
 
@@ -262,6 +264,21 @@ def test_scratch_of_another_grader(broker_runner, engine):
         theirs.remove()
 
 
+class SlowToListen(socket.socket):
+    """A socket that is bound for a while before anybody can connect."""
+
+    def listen(self, waiting):
+        time.sleep(0.5)
+        super().listen(waiting)
+
+
+def test_whoever_sees_the_socket_is_answered(lab_image, state_dir, monkeypatch):
+    """It appears once the broker listens."""
+    monkeypatch.setattr(wire, "make_socket", lambda: SlowToListen(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    with serving(lab_image, state_dir) as path:
+        assert answers(path)
+
+
 def test_a_broker_that_is_not_there(tmp_path):
     """Is said with the remedy."""
     with pytest.raises(SandboxUnavailable, match="see that `grader pods` runs"):
@@ -270,7 +287,7 @@ def test_a_broker_that_is_not_there(tmp_path):
 
 def test_a_broker_that_never_answers(tmp_path, monkeypatch):
     """Is given up, in time."""
-    monkeypatch.setattr("sandbox.broker.client._CALL_S", 0.3)
+    monkeypatch.setattr("sandbox.broker.client.CALL_S", 0.3)
     with wire.make_socket() as silent:
         silent.bind(str(tmp_path / "broker.sock"))
         silent.listen()

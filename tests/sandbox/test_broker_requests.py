@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from sandbox.broker import wire
+from sandbox.broker.client import CALL_S
 from tests.sandbox.test_broker import own, started
 
 pytestmark = pytest.mark.integration
@@ -25,7 +26,7 @@ class Hostile:
 
     def __init__(self, path):
         self.connection = wire.make_socket()
-        self.connection.settimeout(60)
+        self.connection.settimeout(CALL_S)
         self.connection.connect(str(path))
 
     def asks(self, **request):
