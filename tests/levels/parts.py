@@ -15,6 +15,8 @@ REPORTS = ROOT / "build" / "tests"
 """Folder of the reports that pytest writes."""
 _NO_TESTS = 5
 """pytest's exit status when none was selected."""
+_WHY = 300
+"""Most characters of what failed."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Test:
     seconds: float
     outcome: str
     """`passed`, `failed` or `skipped`."""
+    why: str = ""
+    """First line of what failed."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +104,12 @@ def read_report(path: Path) -> list[Test]:
 
 def _test(case: ET.Element) -> Test:
     tags = {child.tag for child in case}
-    outcome = "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
+    failures = [child.get("message", "") for child in case if child.tag in {"failure", "error"}]
+    why = "; ".join(message.partition("\n")[0][:_WHY] for message in failures)
+    outcome = "failed" if failures else "skipped" if "skipped" in tags else "passed"
     module, classes = _module(case.get("classname", ""))
-    return Test("::".join([module, *classes, case.get("name", "")]), float(case.get("time", "0")), outcome)
+    test = "::".join([module, *classes, case.get("name", "")])
+    return Test(test, float(case.get("time", "0")), outcome, why)
 
 
 def _module(dotted: str) -> tuple[str, Sequence[str]]:

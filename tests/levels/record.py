@@ -83,8 +83,8 @@ class Record:
 
 
 def failed_tests(tests: Sequence[Test]) -> list[str]:
-    """Ids of those that failed."""
-    return sorted(test.id for test in tests if test.outcome == "failed")
+    """Ids of those that failed, each with what failed."""
+    return sorted(f"{test.id} - {test.why}" if test.why else test.id for test in tests if test.outcome == "failed")
 
 
 def _git(*arguments: str) -> str:

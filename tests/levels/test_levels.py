@@ -17,7 +17,7 @@ from tests.levels.shards import divided, parsed, recorded, unit_of
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.model.test_models" name="test_a[1/2]" time="0.5"/>
-<testcase classname="tests.model.test_models.TestB" name="test_c" time="1.5"><failure/></testcase>
+<testcase classname="tests.model.test_models.TestB" name="test_c" time="2"><failure message="1&#10;2"/></testcase>
 <testcase classname="tests.gone" name="test_d" time="0"><skipped/></testcase>
 </testsuite></testsuites>"""
 
@@ -28,10 +28,10 @@ def test_a_report_names_tests_as_pytest_takes_them(tmp_path):
     part = Part("some", (sys.executable, "-c", f"open({str(path)!r}, 'w').write({REPORT!r}); exit(1)"), path)
     done = run(part, {})
     assert not done.ok
-    assert [(test.id, test.outcome) for test in done.tests] == [
-        ("tests/model/test_models.py::test_a[1/2]", "passed"),
-        ("tests/model/test_models.py::TestB::test_c", "failed"),
-        ("tests.gone::test_d", "skipped"),
+    assert [(test.id, test.outcome, test.why) for test in done.tests] == [
+        ("tests/model/test_models.py::test_a[1/2]", "passed", ""),
+        ("tests/model/test_models.py::TestB::test_c", "failed", "1"),
+        ("tests.gone::test_d", "skipped", ""),
     ]
 
 
@@ -189,14 +189,15 @@ def test_the_record_says_what_was_run_and_names_failures_last(tmp_path):
     record = Record("test", path)
     record.parts.append(Done("types", 3.0, ok=True))
     tests = [Test(f"tests/a.py::test_{number}", float(number), "passed") for number in range(40)]
-    record.parts.append(Done("tests", 60.0, ok=False, tests=[*tests, Test("tests/a.py::test_x", 1.0, "failed")]))
+    tests.append(Test("tests/a.py::test_x", 1.0, "failed", "KeyError: 3"))
+    record.parts.append(Done("tests", 60.0, ok=False, tests=tests))
     record.not_begun.append("shard 2 of 6: tests/b.py")
     record.write()
     document = json.loads(path.read_text())
     assert (document["ok"], document["counts"], document["failed"]) == (
         False,
         {"passed": 40, "failed": 1},
-        ["tests/a.py::test_x"],
+        ["tests/a.py::test_x - KeyError: 3"],
     )
     assert [part["seconds"] for part in document["parts"]] == [3.0, 60.0]
     assert len(document["commit"]) == 40
@@ -205,7 +206,7 @@ def test_the_record_says_what_was_run_and_names_failures_last(tmp_path):
     assert document["slowest"][0] == {"test": "tests/a.py::test_39", "seconds": 39.0}
     lines = record.summary()
     assert "not begun: shard 2 of 6: tests/b.py" in lines
-    assert lines[-3:-1] == ["failed test: tests/a.py::test_x", "40 tests passed, 1 failed, 0 skipped"]
+    assert lines[-3:-1] == ["failed test: tests/a.py::test_x - KeyError: 3", "40 tests passed, 1 failed, 0 skipped"]
     assert lines[-1].startswith("FAILED: tests, after")
 
 
