@@ -294,7 +294,7 @@ def test_no_run_is_claimed_while_a_canary_is_at_work(local, world):
     go_on.set()
     run.join(60)
     assert happened == ["canary", StageEnd.STORED]
-    turns._look_s = 3600.0  # its thread ends with the process only
+    turns._turn.acquire()  # its thread ends with the process only, and the store goes before
 
 
 @pytest.mark.slow

@@ -70,48 +70,57 @@ def log():
     return Log()
 
 
-def keeping(local, log, gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
-    """A worker's turns; where it is due, runs before have shown a job."""
-    references = KeptReferences(log.timed, fresh_s, quiet=log.quiet)
-    key = JobKey(None, "{}", SETTINGS, (0,), 1.0)
-    task = ReferenceTask(load_lab("dali-pipelines", local.registry), None, (0,), {}, SETTINGS, (), 128)
-    for number in range(LEAST_LEARNERS if due else 0):
-        references.saw(key, task, f"learner-{number}", 1000.0)
-    return ReferenceKeeping(local.deps(gate, references=references), look_s=look_s)
+@pytest.fixture
+def keeping(local, log):
+    """Makes a worker's turns; where it is due, runs before have shown a job."""
+    made = []
+
+    def make(gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
+        references = KeptReferences(log.timed, fresh_s, quiet=log.quiet)
+        key = JobKey(None, "{}", SETTINGS, (0,), 1.0)
+        task = ReferenceTask(load_lab("dali-pipelines", local.registry), None, (0,), {}, SETTINGS, (), 128)
+        for number in range(LEAST_LEARNERS if due else 0):
+            references.saw(key, task, f"learner-{number}", 1000.0)
+        made.append(ReferenceKeeping(local.deps(gate, references=references), look_s=look_s))
+        return made[-1]
+
+    yield make
+    for turns in made:
+        turns._turn.acquire()  # their threads end with the process only, and the store goes before
 
 
-def test_the_reference_comes_after_the_run_and_after_those_who_wait(local, log):
+def test_the_reference_comes_after_the_run_and_after_those_who_wait(local, log, keeping):
     """Nothing is prepared while it is measured; the device is released for both."""
     local.submit()
     gate = Gate()
-    assert keeping(local, log, gate).run_next(log.after) is StageEnd.STORED
+    assert keeping(gate).run_next(log.after) is StageEnd.STORED
     assert log == [StageEnd.STORED, "quiet", "reference", "loud"]
     assert gate.released == 2
 
 
 @pytest.mark.parametrize(("due", "submissions"), [(False, 1), (True, 0)])
-def test_without_a_job_or_without_a_run_nothing_is_measured(local, log, due, submissions):
+def test_without_a_job_or_without_a_run_nothing_is_measured(local, log, keeping, due, submissions):
     """A wake-up for a run that somebody else took is no reason."""
     for _ in range(submissions):
         local.submit()
-    keeping(local, log, Gate(), due=due).run_next(log.after)
+    keeping(Gate(), due=due).run_next(log.after)
     assert "reference" not in log
 
 
-def test_a_closed_device_is_left_alone(local, log):
+def test_a_closed_device_is_left_alone(log, keeping):
     """What its steward put aside, or an operator drains."""
     gate = Gate()
-    turns = keeping(local, log, gate)
+    turns = keeping(gate)
     gate.closed = True
     assert not turns.refresh()
     assert log == []
 
 
-def test_a_closed_device_is_not_knocked_at_while_nothing_runs(local, log):
+def test_a_closed_device_is_not_knocked_at_while_nothing_runs(log, keeping):
     """Nobody waits: its steward is not asked to judge who is on it, and no log says every ten seconds that it is
     closed."""
     gate = Gate()
-    turns = keeping(local, log, gate, fresh_s=0.2, look_s=0.02)
+    turns = keeping(gate, fresh_s=0.2, look_s=0.02)
     gate.closed = True
     turns.run_next(log.after)
     opened = gate.opened
@@ -119,11 +128,10 @@ def test_a_closed_device_is_not_knocked_at_while_nothing_runs(local, log):
     assert gate.opened == opened
     gate.closed = False
     wait_for(lambda: "reference" in log, 20.0)
-    gate.closed = True  # its thread ends with the process only
 
 
 @pytest.mark.parametrize("failure", [OSError("no space left on device"), GpuUnfit("it fell off the bus")])
-def test_what_goes_wrong_there_is_not_the_runs(local, log, failure):
+def test_what_goes_wrong_there_is_not_the_runs(local, log, keeping, failure):
     """Whose result is stored and told by then: its end is what the worker hears."""
     local.submit()
     gate = Gate()
@@ -133,7 +141,7 @@ def test_what_goes_wrong_there_is_not_the_runs(local, log, failure):
             raise failure
 
     gate.release = fails
-    assert keeping(local, log, gate).run_next(log.after) is StageEnd.STORED
+    assert keeping(gate).run_next(log.after) is StageEnd.STORED
     assert "reference" in log
 
 
@@ -146,10 +154,10 @@ def test_a_runner_without_references_only_runs(local, log):
     assert not turns.refresh()
 
 
-def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(local, log):
+def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(local, log, keeping):
     """The first wake-up starts the look-out; a run that is open holds it up."""
     gate = Gate()
-    turns = keeping(local, log, gate, fresh_s=0.2, look_s=0.05)
+    turns = keeping(gate, fresh_s=0.2, look_s=0.05)
     turns.run_next(log.after)
     wait_for(lambda: log.count("reference") >= 2, 20.0)
 
@@ -165,4 +173,3 @@ def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(local, log):
     run.start()
     run.join(60.0)
     assert seen == [(StageEnd.STORED, 0)]
-    gate.closed = True
